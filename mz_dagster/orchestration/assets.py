@@ -7,8 +7,10 @@ UI. Each asset's partitions are the timeline's ticks.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import dagster as dg
 
@@ -28,8 +30,19 @@ _LINEAGE_KEY = "dagster/column_lineage"
 _READABLE_LINEAGE_KEY = "mz/lineage"
 
 
+#: Where what an asset stands for is, by a key of Dagster's.
+_URI_KEY = "dagster/uri"
+
+#: An asset of whoever writes what a source reads.
+Neighbour = dg.AssetsDefinition | dg.AssetSpec
+
+
 def build_mz_asset_specs(
-    project: Project, *, timeline: str | None = None, translator: MzDagsterTranslator | None = None
+    project: Project,
+    *,
+    timeline: str | None = None,
+    translator: MzDagsterTranslator | None = None,
+    upstream: Iterable[Neighbour] = (),
 ) -> list[dg.AssetSpec]:
     """Returns a specification for each source, table, materialized view and index of a timeline, dependencies first.
 
@@ -41,12 +54,14 @@ def build_mz_asset_specs(
         project: The project whose files define the objects.
         timeline: Which of its timelines; by default the project's own.
         translator: Decides how each looks; the dependencies and the column lineage that it gives are kept.
+        upstream: Assets of others. A source depends on those whose metadata say that they are where it reads, by
+            `dagster/uri`.
 
     Raises:
         CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         ProgrammingError: The project has no timeline of that name.
     """
-    return _asset_specs(project, {one.name: one for one in effective_objects(project)}, timeline, translator)
+    return _asset_specs(project, {one.name: one for one in effective_objects(project)}, timeline, translator, upstream)
 
 
 def _asset_specs(
@@ -54,6 +69,7 @@ def _asset_specs(
     objects: Mapping[str, ProjectObject],
     timeline: str | None,
     translator: MzDagsterTranslator | None,
+    upstream: Iterable[Neighbour],
 ) -> list[dg.AssetSpec]:
     """Returns what `build_mz_asset_specs` does, given the objects in effect."""
     translator = translator or MzDagsterTranslator()
@@ -68,7 +84,45 @@ def _asset_specs(
         if one.definition.kind not in ("view", "check") and one.definition.timeline == chosen
     }
     keys = {name: spec.key for name, spec in specs.items()}
-    return [_with_upstream(spec, objects[name], objects, keys) for name, spec in specs.items()]
+    writers = _writers(upstream, project)
+    return [
+        _with_writers(_with_upstream(spec, objects[name], objects, keys), objects[name], writers, project)
+        for name, spec in specs.items()
+    ]
+
+
+def _writers(upstream: Iterable[Neighbour], project: Project) -> Mapping[str, list[dg.AssetDep]]:
+    """Returns the assets that say where they are, by that place."""
+    found: dict[str, list[dg.AssetDep]] = defaultdict(list)
+    for one in upstream:
+        for spec in (one,) if isinstance(one, dg.AssetSpec) else one.specs:
+            said = spec.metadata.get(_URI_KEY)
+            said = said.value if isinstance(said, dg.MetadataValue) else said
+            if isinstance(said, str):
+                # Any of its partitions may be in any tick: the two have nothing in common.
+                mapping = None if spec.partitions_def is None else dg.AllPartitionMapping()
+                found[_place(said, project)].append(dg.AssetDep(spec.key, partition_mapping=mapping))
+    return found
+
+
+def _with_writers(
+    spec: dg.AssetSpec, one: ProjectObject, writers: Mapping[str, list[dg.AssetDep]], project: Project
+) -> dg.AssetSpec:
+    """Returns a source's specification with those that write what it reads."""
+    said = spec.metadata.get(_URI_KEY)
+    if one.definition.kind != "source" or not isinstance(said, str):
+        return spec
+    given = {dep.asset_key for dep in spec.deps}
+    found = [dep for dep in writers.get(_place(said, project), ()) if dep.asset_key not in given]
+    return spec.replace_attributes(deps=[*spec.deps, *found]) if found else spec
+
+
+def _place(uri: str, project: Project) -> str:
+    """Returns the one way to say where something is: a path of this machine, links followed, or a URI."""
+    scheme, separator, rest = uri.partition("://")
+    if separator and scheme != "file":
+        return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest.rstrip('/')}"
+    return str((project.root / (unquote(rest) if separator else uri)).resolve())
 
 
 def _addresses(one: ProjectObject, project: Project) -> dict[str, str]:
@@ -78,7 +132,7 @@ def _addresses(one: ProjectObject, project: Project) -> dict[str, str]:
     origin = definition.origin if definition.sink is None else definition.sink.delta
     if origin is not None and not isinstance(origin, Iceberg):  # of which only its catalog knows where it is
         place = origin.folder if isinstance(origin, Files) else origin.uri
-        found["dagster/uri"] = place if "://" in place else (project.root / place).absolute().as_uri()
+        found[_URI_KEY] = place if "://" in place else (project.root / place).absolute().as_uri()
     return found
 
 
@@ -104,6 +158,7 @@ def mz_assets(
     timeline: str | None = None,
     name: str | None = None,
     translator: MzDagsterTranslator | None = None,
+    upstream: Iterable[Neighbour] = (),
     description: str | None = None,
     op_tags: Mapping[str, Any] | None = None,
     pool: str | None = None,
@@ -120,6 +175,8 @@ def mz_assets(
         timeline: Which of its timelines; by default the project's own.
         name: The op's name; by default `mz_` and the timeline.
         translator: Decides how each asset looks.
+        upstream: Assets of others. A source depends on those whose metadata say that they are where it reads, by
+            `dagster/uri`.
         description: The op's description; by default the function's docstring.
         op_tags: Tags of the op, for executors and run launchers, beside `mz/timeline`.
         pool: The concurrency pool that the op takes a slot of, where several share a Spark cluster.
@@ -139,7 +196,7 @@ def mz_assets(
     """
     chosen = timeline or project.timeline
     objects = {one.name: one for one in effective_objects(project)}
-    specs = _asset_specs(project, objects, chosen, translator)
+    specs = _asset_specs(project, objects, chosen, translator, upstream)
     keys = {str(spec.metadata[NAME_KEY]): spec.key for spec in specs}
     return dg.multi_asset(
         name=name or "mz_" + re.sub(r"[^A-Za-z0-9_]", "_", chosen),
