@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import Dimensioned, NestedList
 from mz_dagster.sql import ClientFormat
 
 Rows = tuple[tuple[Any, ...], ...]
@@ -84,14 +85,14 @@ def _rows_in_zone(rows: Rows, types: Sequence[ScalarType], zone: ZoneInfo) -> Ro
 
 
 def user_rows(rows: Iterable[tuple[Any, ...]], columns: Sequence[Column]) -> Rows:
-    """Returns rows as a user gets them: `Decimal`s of numerics without a scale, and times of Python's with their zone.
+    """Returns rows as a user gets them: `Decimal`s, times of Python's with their zone, arrays as lists in lists.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, UNCONSTRAINED, array_of
         >>> user_rows([(1, ["1.50", None])], (Column("a", INT4), Column("b", array_of(UNCONSTRAINED))))
         ((1, [Decimal('1.50'), None]),)
     """
-    held = frozenset({Kind.UNCONSTRAINED, Kind.TIMETZ})
+    held = frozenset({Kind.UNCONSTRAINED, Kind.TIMETZ, Kind.DIMENSIONED})
     if not any(one.type.kind in held or one.type.holds(held) for one in columns):
         return tuple(rows)
     types = [one.type for one in columns]
@@ -107,6 +108,8 @@ def _handed_out(cell: Any, type_: ScalarType) -> Any:
         return cell.time
     if type_.element is not None:
         return [_handed_out(one, type_.element) for one in cell]
+    if type_.kind is Kind.DIMENSIONED:
+        return NestedList(Dimensioned(*map(_handed_out, cell, type_.parts)))
     if type_.kind is Kind.RECORD:
         return tuple(map(_handed_out, cell, type_.parts))
     return cell
@@ -117,6 +120,8 @@ def _in_zone(cell: Any, type_: ScalarType, zone: ZoneInfo) -> Any:
         return cell.astimezone(zone)
     if type_.element is not None and cell is not None:
         return [_in_zone(one, type_.element, zone) for one in cell]
+    if type_.kind is Kind.DIMENSIONED and cell is not None:
+        return NestedList(cell.array._replace(elements=_in_zone(cell.array.elements, type_.parts[0], zone)))
     if type_.kind is Kind.RECORD and cell is not None:
         return tuple(_in_zone(one, part, zone) for one, part in zip(cell, type_.parts, strict=True))
     return cell

@@ -14,7 +14,17 @@ from mz_dagster.catalog.rows import BatchFile, Keys
 from mz_dagster.catalog.shapes import Shape, Shapes
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
-from mz_dagster.scalars.types import Column, Enumeration, Kind, Modifier, ScalarType, array_of, enum_of, record_of
+from mz_dagster.scalars.types import (
+    Column,
+    Enumeration,
+    Kind,
+    Modifier,
+    ScalarType,
+    array_of,
+    dimensioned,
+    enum_of,
+    record_of,
+)
 
 LATTICES: dict[str, IntegerTimes] = {"epoch_ms": EPOCH_MS, "natural": NATURAL}
 """The lattices that a timeline can be declared with, by name."""
@@ -85,6 +95,9 @@ def _type_json(type_: ScalarType) -> Any:
     """Returns a type as JSON: the name of its kind and, behind it, what else decides the type."""
     if type_.element is not None:
         return [type_.kind.value, _type_json(type_.element)]
+    if type_.kind is Kind.DIMENSIONED:
+        assert type_.array_element is not None
+        return [type_.kind.value, _type_json(type_.array_element)]
     if type_.kind is Kind.RECORD:
         return [type_.kind.value, [[name, _type_json(one)] for name, one in type_.fields]]
     if type_.enumeration is not None:
@@ -99,6 +112,8 @@ def _type_of(value: Any) -> ScalarType:
     match kind:
         case Kind.ARRAY:
             return array_of(_type_of(rest))
+        case Kind.DIMENSIONED:
+            return dimensioned(_type_of(rest))
         case Kind.RECORD:
             return record_of((name, _type_of(one)) for name, one in rest)
         case Kind.ENUM:

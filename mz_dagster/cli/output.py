@@ -18,6 +18,7 @@ from typing import Any
 
 from mz_dagster.adapter import Result
 from mz_dagster.cli.tables import table_lines, widths_of
+from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 
@@ -162,6 +163,9 @@ def json_text(cell: Any, type_: ScalarType) -> str:
         return "true" if cell else "false"
     if type_.kind is Kind.ARRAY:
         return "[" + ", ".join(json_text(one, type_.parts[0]) for one in cell) + "]"
+    if type_.kind is Kind.DIMENSIONED:
+        elements, lengths, _ = cell.array
+        return nested_json([json_text(one, type_.parts[0].parts[0]) for one in elements], lengths, ", ", ", ")
     text = cell_text(cell, type_)
     if type_.kind in _JSON or (type_.kind in _NUMBERS and Decimal(text).is_finite()):
         return text

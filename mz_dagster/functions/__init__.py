@@ -15,13 +15,14 @@ refused here, so that nothing above or below needs a fallback.
 - `evaluation.py`: scalars in Python, for which every function has a reference; `value_order.py`: what values compare
   by; `errors.py`: errors that are alike wherever they are found.
 
-Open to other layers beside this front door: `aggregates.sums`, `arrays.array_table`, `arrays.parts`,
-`arrays.set_table`, `casts`, `catalog.catalog_functions`, `cell_text`, `descriptions`, `errors`, `evaluation`,
-`json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`, `literals`, `membership`, `modifiers`,
-`moments.calendar`, `moments.infinite`, `moments.interval`, `moments.interval_text`, `moments.moment_table`,
-`moments.moment_text`, `moments.zones`, `numbers.float_evaluation`, `numbers.numerics`, `numbers.transcendental`,
-`numbers.unconstrained_functions`, `numbers.unconstrained_sums`, `output`, `plain`, `references`, `registry`,
-`session_zone`, `signature`, `table`, `text.characters`, `text.like_patterns`, `value_order`.
+Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`, `arrays.dimensioned`,
+`arrays.dimensions`, `arrays.limits`, `arrays.parts`, `arrays.set_table`, `casts`, `catalog.catalog_functions`,
+`cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`,
+`literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
+`moments.interval_text`, `moments.moment_table`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
+`numbers.numerics`, `numbers.transcendental`, `numbers.unconstrained_functions`, `numbers.unconstrained_sums`,
+`output`, `plain`, `references`, `registry`, `session_zone`, `signature`, `table`, `text.characters`,
+`text.like_patterns`, `value_order`.
 """
 
 from mz_dagster.functions.arrays.set_table import SET_COLUMNS

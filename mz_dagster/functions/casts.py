@@ -14,10 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 
+from mz_dagster.functions.arrays import dimensioned as arrays
+from mz_dagster.functions.arrays.arrays import has_dimensions
+from mz_dagster.functions.arrays.limits import not_a_list
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_scale, numeric_type_of
 from mz_dagster.functions.signature import ArgumentType, Cast, Unknown, kind_name, type_name
-from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Kind, ScalarType, array_of
+from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Kind, ScalarType, array_of, dimensioned
 
 
 class CastContext(IntEnum):
@@ -181,6 +185,7 @@ _NAMES = {
     Kind.CHAR: "bpchar",
     Kind.ARRAY: "array",
     Kind.RECORD: "record",
+    Kind.DIMENSIONED: "dimensioned",
     Kind.ENUM: "enum",
 }
 
@@ -220,6 +225,8 @@ def _unmodified(source: ScalarType, target: ScalarType, context: CastContext) ->
         name = "numeric" if target.kind is Kind.UNCONSTRAINED else _NAMES[target.kind]
         number = Cast(f"jsonb_number_{name}", source, TEXT, True)
         return Cast(f"cast_text_to_{_NAMES[target.kind]}", source, target, True, number)
+    if Kind.DIMENSIONED in (source.kind, target.kind):
+        return _of_dimensions(source, target, context)
     if Kind.ARRAY in (source.kind, target.kind) or Kind.RECORD in (source.kind, target.kind):
         return _composite(source, target, context)
     pair = (source.kind, target.kind)
@@ -270,6 +277,41 @@ def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> 
             return read
         return Cast("cast_elements", source, target, True, read)
     return _no_cast(source, target)
+
+
+def _of_dimensions(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:
+    """Returns the cast of arrays of any dimensions: one of lists changes the type alone, one to lists may fail."""
+    texts = dimensioned(TEXT)
+    if target == TEXT and context is not CastContext.IMPLICIT:
+        element = source.array_element
+        shown = _no_cast(source, target) if element is None else cast(element, TEXT)
+        if isinstance(shown, Failure):
+            return shown
+        return Cast("dimensioned_text", source, target, False, compose=arrays.text_of)
+    if source == TEXT and context is CastContext.EXPLICIT:
+        assert target.array_element is not None
+        read = Cast("dimensioned_of_text", source, texts, True)
+        each = cast(texts, target)
+        if isinstance(each, Failure):
+            return each
+        return Cast("dimensioned_of_text", source, target, True, compose=lambda text: each.apply(read.apply(text)))
+    if source.array_element is None or target.array_element is None:
+        return _no_cast(source, target)
+    if target.kind is Kind.ARRAY and context is CastContext.IMPLICIT:
+        return _no_cast(source, target)
+    one = cast(array_of(source.array_element), array_of(target.array_element), context)
+    if isinstance(one, Failure):
+        return one if one.sqlstate == "0A000" else _no_cast(source, target)
+
+    def compose(value: Scalar) -> Scalar:
+        assert isinstance(one, Cast)
+        if source.kind is Kind.ARRAY:
+            return arrays.of_list(one.apply(value))
+        if target.kind is Kind.ARRAY:
+            return one.apply(arrays.as_list(value, f"0A000 {not_a_list(type_name(target))}"))
+        return arrays.with_elements(value, one.apply(arrays.elements_of(value)))
+
+    return Cast("cast_dimensioned", source, target, one.fallible or target.kind is Kind.ARRAY, compose=compose)
 
 
 #: The strings that know how long they may be.
@@ -339,6 +381,7 @@ CATEGORY: dict[Kind, str] = {
     Kind.INTERVAL: "T",
     Kind.MZ_TIMESTAMP: "U",
     Kind.ARRAY: "A",
+    Kind.DIMENSIONED: "A",
     Kind.ENUM: "E",
 }
 PREFERRED: frozenset[Kind] = frozenset({Kind.BOOL, Kind.FLOAT8, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL})
@@ -366,6 +409,13 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
         return TEXT
     if decided[0].label and all(one.label == decided[0].label for one in decided):
         return decided[0]
+    if any(one.kind is Kind.DIMENSIONED for one in decided) or (
+        decided[0].element is not None
+        and any(isinstance(one, Unknown) and one.text is not None and has_dimensions(one.text) for one in types)
+    ):
+        lists = [one if one.array_element is None else array_of(one.array_element) for one in decided]
+        found = common_type(lists, context)
+        return found if isinstance(found, Failure) or found.element is None else dimensioned(found.element)
     if any(one.kind in (Kind.ARRAY, Kind.RECORD) for one in decided):
         return _common_composite(decided, context)
     kind = decided[0].kind

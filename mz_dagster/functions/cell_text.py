@@ -7,12 +7,12 @@ from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from mz_dagster.functions.arrays.arrays import array_text, record_text
+from mz_dagster.functions.arrays.arrays import array_text, dimensioned_text, record_text
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.functions.numbers.floats import float4_text, float8_text
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.scalars.values import ZonedTime
+from mz_dagster.scalars.values import NestedList, ZonedTime
 
 
 def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
@@ -55,6 +55,11 @@ def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> st
         case Kind.ARRAY:
             element = type_.parts[0]
             return array_text([None if one is None else cell_text(one, element, zone) for one in value])
+        case Kind.DIMENSIONED:
+            elements, lengths, lowers = value.array if isinstance(value, NestedList) else value
+            element = type_.parts[0].parts[0]
+            texts = [None if one is None else cell_text(one, element, zone) for one in elements]
+            return dimensioned_text(texts, lengths, lowers)
         case Kind.RECORD:
             cells = zip(value, type_.parts, strict=True)
             return record_text([None if one is None else cell_text(one, part, zone) for one, part in cells])

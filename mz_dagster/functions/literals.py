@@ -36,7 +36,9 @@ from mz_dagster.functions.session_zone import UTC, session_zone
 from mz_dagster.functions.text import strings
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Dimensioned, Interval
+
+has_dimensions = arrays.has_dimensions
 
 #: PostgreSQL's isspace in the C locale, for regular expressions of Python and Java alike.
 SPACE = r"[ \t\n\x0B\f\r]"
@@ -59,7 +61,8 @@ _HINT_OF_MOMENTS = (
     "Write the date itself, or current_date or now(); and a zone as an offset or as a name like Europe/Berlin."
 )
 _HINT_OF_ARRAYS = (
-    "Arrays have one dimension here, and are counted from 1. Keep others as jsonb, which has arrays in arrays."
+    "A type with one pair of brackets has one dimension here, counted from 1. Declare the column, or cast, with two: "
+    "integer[][]."
 )
 _EXACT = Context(prec=200)
 #: Half a unit in the last place beyond the greatest single-precision number.
@@ -142,8 +145,8 @@ def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lite
             )
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.TIME:
             return _pure(lambda: Literal(from_plain(_MOMENTS[type_.kind](text), type_), type_), _HINT_OF_MOMENTS)
-        case Kind.ARRAY:
-            return _array(text, type_, rounds=rounds)
+        case Kind.ARRAY | Kind.DIMENSIONED:
+            return _array(text, type_, assigned=assigned, rounds=rounds)
         case _:
             return Failure("0A000", f"literals of type {type_} are not supported")
 
@@ -153,20 +156,28 @@ def interval_literal(text: str, fields: str, precision: int | None) -> Literal |
     return _pure(lambda: Literal(Interval(*interval_of(text, fields, precision)), INTERVAL))
 
 
-def _array(text: str, type_: ScalarType, *, rounds: bool) -> Literal | Failure:
-    assert type_.element is not None
+def _array(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Literal | Failure:
+    element = type_.array_element
+    assert element is not None
+    lengths: list[int] = []
+    lowers: list[int] = []
     try:
-        texts = arrays.elements_of(text)
+        if type_.kind is Kind.DIMENSIONED:
+            texts, lengths, lowers = arrays.dimensioned_of_text(text)
+        else:
+            texts = arrays.elements_of(text)
     except SqlFailure as failure:
         sqlstate, _, message = str(failure).partition(" ")
         hint = _HINT_OF_ARRAYS if sqlstate == "0A000" else None
         return Failure(sqlstate, message, hint)
     cells: list[object] = []
     for one in texts:
-        cell = literal_of(one, type_.element, rounds=rounds)
+        cell = literal_of(one, element, assigned=assigned, rounds=rounds)
         if isinstance(cell, Failure):
             return cell
         cells.append(cell.value)
+    if type_.kind is Kind.DIMENSIONED:
+        return Literal(Dimensioned(tuple(cells), tuple(lengths), tuple(lowers)), type_)
     return Literal(tuple(cells), type_)
 
 

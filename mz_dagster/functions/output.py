@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mz_dagster.functions.arrays.dimensioned import text_of
 from mz_dagster.functions.casts import cast
 from mz_dagster.functions.failure import Failure
 from mz_dagster.scalars.scalar import Call, Scalar
@@ -24,6 +25,8 @@ def output_of(scalar: Scalar) -> Scalar:
             return scalar
         case Kind.ARRAY:
             return Call("array_text", (Call("array_output", (scalar,), array_of(TEXT), scalar.nullable),), TEXT)
+        case Kind.DIMENSIONED:
+            return text_of(scalar)
         case Kind.RECORD:
             return Call("record_text", (Call("record_output", (scalar,), array_of(TEXT), scalar.nullable),), TEXT)
         case kind if kind in _OWN:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.scalars.values import from_stored, to_stored
+from mz_dagster.scalars.values import Dimensioned, from_stored, to_stored
 
 _DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
@@ -41,7 +41,7 @@ def to_plain(value: Any, type_: ScalarType) -> Any:
         case Kind.ARRAY:
             assert type_.element is not None
             return [to_plain(one, type_.element) for one in value]
-        case Kind.RECORD:
+        case Kind.RECORD | Kind.DIMENSIONED:
             return tuple(to_plain(cell, one) for cell, (_, one) in zip(value, type_.fields, strict=True))
         case _:
             return to_stored(value, type_)
@@ -65,5 +65,7 @@ def from_plain(value: Any, type_: ScalarType) -> Any:
             return [from_plain(one, type_.element) for one in value]
         case Kind.RECORD:
             return tuple(from_plain(cell, one) for cell, (_, one) in zip(value, type_.fields, strict=True))
+        case Kind.DIMENSIONED:
+            return Dimensioned(*(tuple(from_plain(cell, one)) for cell, one in zip(value, type_.parts, strict=True)))
         case _:
             return from_stored(value, type_)

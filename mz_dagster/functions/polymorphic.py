@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from mz_dagster.functions.arrays.arrays import has_dimensions
+from mz_dagster.functions.arrays.dimensioned import COMPOSED
 from mz_dagster.functions.casts import CastContext, cast, common_type
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.signature import ArgumentType, Cast, Function, Resolved, Unknown, type_name
-from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of, dimensioned
 
 
 class Pseudo(Enum):
@@ -68,6 +70,13 @@ POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
         ("array_to_string", (_A, TEXT, TEXT), TEXT),
     ),
 }
+#: Those of arrays of any dimensions that differ in more than that.
+_OF_DIMENSIONS: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
+    "array_fill": (
+        ("dimensioned_fill", (_E, dimensioned(INT4)), _A),
+        ("dimensioned_fill_from", (_E, dimensioned(INT4), dimensioned(INT4)), _A),
+    ),
+}
 #: What compares elements: it takes arrays of one type, and of types that compare as they are stored.
 _EXACT = frozenset(("=", "<>", "<", "<=", ">", ">=", "@>", "<@", "&&"))
 _COMPARING = _EXACT | {"array_position", "array_positions", "array_remove", "array_replace", "width_bucket"}
@@ -77,7 +86,8 @@ _INCOMPARABLE = (Kind.INTERVAL, Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.
 
 def has_order(type_: ScalarType) -> bool:
     """Returns whether values of an array or record type have an exact order here; others have the one of their kind."""
-    return type_.kind is not Kind.RECORD and (type_.element is None or type_.element.kind not in _INCOMPARABLE)
+    element = type_.array_element
+    return type_.kind is not Kind.RECORD and (element is None or element.kind not in _INCOMPARABLE)
 
 
 def resolve_polymorphic(
@@ -95,9 +105,13 @@ def resolve_polymorphic(
         return None
     decided = [one for one in arguments if isinstance(one, ScalarType)]
     # An operator between an undecided literal and an element is not one of arrays.
-    if not any(one.kind is Kind.ARRAY for one in decided) and not sql_name[0].isalpha():
+    arrays = [one for one in decided if one.array_element is not None]
+    if not arrays and not sql_name[0].isalpha():
         return None
-    for implementation, signature, result in POLYMORPHIC[sql_name]:
+    known = POLYMORPHIC[sql_name]
+    if any(one.kind is Kind.DIMENSIONED for one in arrays):
+        known = _OF_DIMENSIONS.get(sql_name, known)
+    for implementation, signature, result in known:
         if len(signature) == len(arguments) and all(map(_fits, arguments, signature)):
             return _resolved(sql_name, functions[implementation], arguments, signature, result)
     return None
@@ -107,8 +121,15 @@ def _fits(argument: ArgumentType, wanted: _Type) -> bool:
     if isinstance(argument, Unknown):
         return True
     if isinstance(wanted, Pseudo):
-        return (argument.kind is Kind.ARRAY) is (wanted is _A)
+        return (argument.array_element is not None) is (wanted is _A)
     return not isinstance(cast(argument, wanted, CastContext.IMPLICIT), Failure)
+
+
+def _has_dimensions(argument: ArgumentType, wanted: _Type) -> bool:
+    """Returns whether an argument is an array of any dimensions, or a quoted one of several."""
+    if isinstance(argument, Unknown):
+        return wanted is _A and argument.text is not None and has_dimensions(argument.text)
+    return argument.kind is Kind.DIMENSIONED
 
 
 def _resolved(
@@ -118,10 +139,11 @@ def _resolved(
     signature: Sequence[_Type],
     result: _Type,
 ) -> Resolved | Failure | None:
+    dimensions = any(map(_has_dimensions, arguments, signature))
     elements: list[ArgumentType] = []
     for argument, wanted in zip(arguments, signature, strict=True):
-        if wanted is _A and isinstance(argument, ScalarType) and argument.element is not None:
-            elements.append(argument.element)
+        if wanted is _A and isinstance(argument, ScalarType) and argument.array_element is not None:
+            elements.append(argument.array_element)
         elif wanted is _E:
             elements.append(argument)
     if all(isinstance(one, Unknown) for one in elements):
@@ -134,7 +156,7 @@ def _resolved(
         return None
     if sql_name in _COMPARING and element.kind in (Kind.JSON, Kind.RECORD):
         return Failure("0A000", f"comparing elements of type {type_name(element)} is not supported")
-    types = {_A: array_of(element), _E: element}
+    types = {_A: dimensioned(element) if dimensions else array_of(element), _E: element}
     targets = [types[one] if isinstance(one, Pseudo) else one for one in signature]
     casts: list[Cast | None] = []
     for argument, target in zip(arguments, targets, strict=True):
@@ -142,11 +164,14 @@ def _resolved(
         if isinstance(found, Failure):
             return None
         casts.append(found if found is not None and found.function else None)
+    result_type = types[result] if isinstance(result, Pseudo) else result
+    if dimensions:
+        compose = COMPOSED.get(function.name)
+        return None if compose is None else Resolved(function, tuple(targets), result_type, tuple(casts), compose)
     if function.name == "array_to_string" and element != TEXT:
         shown = cast(array_of(element), TEXT)
         if isinstance(shown, Failure):
             return shown
         targets[0] = array_of(TEXT)
         casts[0] = Cast("array_output", array_of(element), targets[0], False)
-    result_type = types[result] if isinstance(result, Pseudo) else result
     return Resolved(function, tuple(targets), result_type, tuple(casts))

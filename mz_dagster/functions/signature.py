@@ -165,6 +165,7 @@ class Cast:
         fallible: True if it can fail.
         first: The cast to text that comes before, if this is one of its text; its function is not empty.
         modifies: Whether the value then becomes what the target's modifier makes of it.
+        compose: What makes the scalar of the value, where it is more than calls one after the other.
     """
 
     function: str
@@ -173,6 +174,7 @@ class Cast:
     fallible: bool
     first: Cast | None = None
     modifies: bool = False
+    compose: Callable[[Scalar], Scalar] | None = field(default=None, compare=False)
 
     def apply(self, scalar: Scalar) -> Scalar:
         """Returns `scalar`, of type `source`, as one of type `target`."""
@@ -184,6 +186,8 @@ class Cast:
             return scalar
         if isinstance(scalar, Literal) and scalar.value is None:
             return Literal(None, self.target)
+        if self.compose is not None:
+            return self.compose(scalar)
         operand = scalar if self.first is None else self.first.apply(scalar)
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is InfiniteResult.UNKNOWN)
@@ -228,12 +232,14 @@ class Resolved:
         result_type: What the call returns.
         casts: One for each argument that has a type and needs a cast, else None. An `Unknown` argument needs
             `literal_of(text, argument_type)` instead.
+        compose: What makes the scalar of the arguments, where it is more than one call.
     """
 
     function: Function
     argument_types: tuple[ScalarType, ...]
     result_type: ScalarType
     casts: tuple[Cast | None, ...]
+    compose: Callable[..., Scalar] | None = None
 
     @property
     def implementation(self) -> str:
@@ -249,7 +255,7 @@ class Resolved:
         """Returns whether the result may be NULL, given which arguments may be."""
         return self.function.nullability.of(arguments)
 
-    def apply(self, arguments: Sequence[Scalar | Unknown]) -> Call | Failure:
+    def apply(self, arguments: Sequence[Scalar | Unknown]) -> Scalar | Failure:
         """Returns the call over `arguments`, which are cast first.
 
         A quoted literal is read as its argument's type here and now; if its text is none, that is a failure.
@@ -263,6 +269,8 @@ class Resolved:
                 ready.append(literal)
             else:
                 ready.append(argument if cast is None else cast.apply(argument))
+        if self.compose is not None:
+            return self.compose(*ready)
         nullable = self.nullable([one.nullable for one in ready])
         return zoned(Call(self.function.name, tuple(ready), self.result_type.unmodified, nullable))
 
@@ -282,8 +290,8 @@ def type_name(type_: ArgumentType) -> str:
         return "unknown"
     if type_.label:
         return LABEL_IDS[type_.label].shown
-    if type_.element is not None:
-        return f"{type_name(type_.element)}[]"
+    if type_.array_element is not None:
+        return f"{type_name(type_.array_element)}[]"
     return kind_name(type_.kind) if type_.enumeration is None else type_.enumeration.name
 
 

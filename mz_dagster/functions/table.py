@@ -221,6 +221,7 @@ _INTERNAL = (
     Function("ordered_parts", (), Kind.BYTEA),
     Function("restored_parts", (), None),
     Function("order_array", (_ARRAY,), _ARRAY),
+    Function("order_dimensioned", (Kind.DIMENSIONED,), _ARRAY),
     Function("high_part_numeric", (_N,), _N),
     Function("low_part_numeric", (_N,), _N),
     Function("whole_numeric", (_N, _N), _N, fallible=True),

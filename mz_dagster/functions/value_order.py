@@ -44,6 +44,10 @@ def order_key(type_: ScalarType) -> Key:
             assert type_.element is not None
             of_element = nullable_key(order_key(type_.element))
             return lambda values: tuple(map(of_element, values))
+        case Kind.DIMENSIONED:
+            # As PostgreSQL's: by elements, and how many, and only then by dimensions.
+            of_elements = order_key(type_.parts[0])
+            return lambda array: (of_elements(array[0]), len(array[1]), tuple(array[1]), tuple(array[2]))
         case Kind.RECORD:
             of_fields = [nullable_key(order_key(one)) for _, one in type_.fields]
             return lambda cells: tuple(key(cell) for key, cell in zip(of_fields, cells, strict=True))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import assert_never
 
+from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -63,7 +64,7 @@ from mz_dagster.plan.relation import (
 )
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, is_now
 from mz_dagster.scalars.types import RelationType
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Dimensioned, Interval
 
 _FILES: dict[type, str] = {
     ReadCollection: "render.py",
@@ -157,6 +158,8 @@ def _literal(literal: Literal) -> str:
             return f"'\\x{literal.value.hex()}'"
         case Interval():
             return f"interval '{text_of_interval(literal.value)}'"
+        case Dimensioned():
+            return f"'{cell_text(literal.value, literal.type)}'::{literal.type}"
         case tuple() if literal.type.element is not None:
             return f"ARRAY[{', '.join(_literal(Literal(one, literal.type.element)) for one in literal.value)}]"
         case _:

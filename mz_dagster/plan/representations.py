@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mz_dagster.functions.arrays.dimensioned import elements_of, with_elements
 from mz_dagster.scalars.scalar import Call, Scalar
-from mz_dagster.scalars.types import BOOL, BYTEA, Kind, ScalarType, array_of, record_of
+from mz_dagster.scalars.types import BOOL, BYTEA, INT4, Kind, ScalarType, array_of, record_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +95,26 @@ def by_representation(scalar: Scalar) -> Scalar:
 
 def sortable(scalar: Scalar) -> Scalar:
     """Returns what rows are ordered by in the place of `scalar`, itself if its stored form has its order."""
+    if scalar.type.kind is Kind.DIMENSIONED:
+        sorted_ = with_elements(scalar, _with_sorted_parts(elements_of(scalar)))
+        return Call("order_dimensioned", (sorted_,), _sorted_type(sorted_.type), scalar.nullable)
     if scalar.type.element is not None:
-        element = REPRESENTATIONS.get(scalar.type.element.kind)
-        if element is not None:
-            order = element.order if element.sorted else scalar.type.element
-            scalar = Call(_OF_PARTS.sorted, (scalar,), array_of(order), scalar.nullable)
-        return Call("order_array", (scalar,), _sorted_type(scalar.type), scalar.nullable)
+        sorted_ = _with_sorted_parts(scalar)
+        return Call("order_array", (sorted_,), _sorted_type(sorted_.type), scalar.nullable)
     known = representation_of(scalar.type)
     if known is not None and known.sorted:
         return Call(known.sorted, (scalar,), known.order, scalar.nullable)
     return comparable(scalar)
+
+
+def _with_sorted_parts(array: Scalar) -> Scalar:
+    """Returns a list of what its elements are ordered by, itself if that is they."""
+    assert array.type.element is not None
+    known = REPRESENTATIONS.get(array.type.element.kind)
+    if known is None:
+        return array
+    order = known.order if known.sorted else array.type.element
+    return Call(_OF_PARTS.sorted, (array,), array_of(order), array.nullable)
 
 
 def from_representation(scalar: Scalar, type_: ScalarType) -> Scalar:
@@ -126,6 +137,12 @@ def _with_signs(type_: ScalarType) -> ScalarType:
 
 
 def _sorted_type(type_: ScalarType) -> ScalarType:
-    """Returns the type of what rows are ordered by in the place of an array: NULL is last among its elements."""
+    """Returns the type of what rows are ordered by in the place of an array: NULL is last among its elements.
+
+    Behind those of an array of any dimensions stand how many it has, their lengths and lower bounds.
+    """
+    if type_.kind is Kind.DIMENSIONED:
+        assert type_.array_element is not None
+        return array_of(record_of([("rank", INT4), ("element", type_.array_element), ("number", INT4)]))
     assert type_.element is not None
     return array_of(record_of([("is_null", BOOL), ("element", type_.element)]))

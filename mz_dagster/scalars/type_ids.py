@@ -116,4 +116,5 @@ def type_id(type_: ScalarType) -> int:
         >>> type_id(array_of(TEXT)), type_id(array_of(OID))
         (1009, 1028)
     """
-    return ids_of(type_.element).array if type_.element is not None and not type_.label else ids_of(type_).id
+    element = type_.array_element
+    return ids_of(element).array if element is not None and not type_.label else ids_of(type_).id

@@ -39,6 +39,7 @@ class Kind(Enum):
     CHAR = "character"
     ARRAY = "array"
     RECORD = "record"
+    DIMENSIONED = "array of dimensions"
     ENUM = "enum"
 
 
@@ -161,11 +162,12 @@ class ScalarType:
         scale: Digits after the decimal point of a `NUMERIC`, 0 to 38, fixed when bound; precision is
             always 38. 0 for every other kind.
         element: The type of an `ARRAY`'s elements, which is no array itself and any of which may be NULL; None for
-            every other kind.
+            every other kind. `array_element` is that of a `DIMENSIONED` one, too.
         length: How many characters a `VARCHAR` has at most, and a `CHAR` exactly, at least 1; 0 for every other kind,
             and for what a literal becomes that is compared with a `CHAR`.
-        fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Empty for every other
-            kind.
+        fields: Names and types of a `RECORD`'s fields; `f1`, `f2`, ... if nobody named them. Of a `DIMENSIONED`
+            array the list of its elements, row by row, its lengths and its lower bounds, one for each dimension.
+            Empty for every other kind.
         enumeration: Of an `ENUM`, its values; None for every other kind.
         modifier: What a cast to the type, or an assignment, makes of a value; None if nothing. It is no part of what
             the type is: types are equal whatever their modifiers, and nothing but such casts looks at it.
@@ -197,8 +199,10 @@ class ScalarType:
             raise ValueError("varchar has a length; without one it is text")
         if self.length and self.kind not in (Kind.VARCHAR, Kind.CHAR):
             raise ValueError(f"{self.kind.value} has no length")
-        if self.fields and self.kind is not Kind.RECORD:
+        if self.fields and not self.is_composite:
             raise ValueError("a record has fields, and nothing else has")
+        if self.kind is Kind.DIMENSIONED and len(self.fields) != 3:
+            raise ValueError("an array of dimensions has elements, lengths and lower bounds")
         if (self.enumeration is not None) != (self.kind is Kind.ENUM):
             raise ValueError("an enum has values of its own, and nothing else has")
         if self.modifier is not None and self.kind not in _MODIFIED:
@@ -213,6 +217,16 @@ class ScalarType:
     def parts(self) -> tuple[ScalarType, ...]:
         """The types of an array's elements, or of a record's fields in order; none for all other kinds."""
         return tuple(one for _, one in self.fields) if self.element is None else (self.element,)
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether values have fields: those of a record, and of an array of any dimensions, do."""
+        return self.kind in (Kind.RECORD, Kind.DIMENSIONED)
+
+    @property
+    def array_element(self) -> ScalarType | None:
+        """The type of the elements of an array, whichever dimensions it has; None of what is no array."""
+        return self.fields[0][1].element if self.kind is Kind.DIMENSIONED else self.element
 
     def with_values(self, before: Enumeration, after: Enumeration) -> ScalarType:
         """Returns the type in which an enumeration has the values of another in the place of its own."""
@@ -231,6 +245,8 @@ class ScalarType:
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.element}[]"
+        if self.kind is Kind.DIMENSIONED:
+            return f"{self.array_element}[][]"
         if self.length:
             return f"{self.kind.value}({self.length})"
         if self.enumeration is not None:
@@ -283,6 +299,18 @@ def high_part_type(scale: int) -> ScalarType:
 def array_of(element: ScalarType) -> ScalarType:
     """Returns the type of one-dimensional arrays: what `array_agg` returns."""
     return ScalarType(Kind.ARRAY, element=element)
+
+
+def dimensioned(element: ScalarType) -> ScalarType:
+    """Returns the type of arrays of any number of dimensions, each with a lower bound of its own.
+
+    Example:
+        >>> str(dimensioned(INT4)), dimensioned(INT4).array_element == INT4
+        ('integer[][]', True)
+    """
+    numbers = array_of(INT4)
+    fields = (("elements", array_of(element)), ("lengths", numbers), ("lowers", numbers))
+    return ScalarType(Kind.DIMENSIONED, fields=fields)
 
 
 def enum_of(enumeration: Enumeration) -> ScalarType:

@@ -14,6 +14,7 @@ kinds only:
 | uuid | `uuid.UUID` | its text, lower case |
 | record | tuple | struct of the fields `f1`, `f2`, ... |
 | array | list | list of stored elements |
+| array of dimensions | `Dimensioned` | struct of the lists `f1`, `f2`, `f3` |
 | char(n) | its text, padded to n characters | the text without its blanks at the end, which never count |
 | enum | its label | the member: see `Enumeration` |
 | jsonb | canonical text, as PostgreSQL prints it | the same |
@@ -23,7 +24,7 @@ kinds only:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -41,6 +42,45 @@ class Interval(NamedTuple):
     months: int = 0
     days: int = 0
     microseconds: int = 0
+
+
+class Dimensioned(NamedTuple):
+    """An array of any number of dimensions; of none if it is empty.
+
+    Attributes:
+        elements: Row by row: those whose last subscripts differ are neighbours.
+        lengths: Of each dimension, outermost first.
+        lowers: The least subscript of each.
+    """
+
+    elements: Sequence[Any] = ()
+    lengths: Sequence[int] = ()
+    lowers: Sequence[int] = ()
+
+    @property
+    def nested(self) -> list[Any]:
+        """The elements as lists in lists, one depth for each dimension.
+
+        Example:
+            >>> Dimensioned((1, 2, 3, 4), (2, 2), (1, 1)).nested, Dimensioned().nested
+            ([[1, 2], [3, 4]], [])
+        """
+        found = list(self.elements)
+        for length in reversed(self.lengths[1:]):
+            found = [found[at : at + length] for at in range(0, len(found), length)]
+        return found
+
+
+class NestedList(list[Any]):
+    """An array of any dimensions as a user gets it: lists in lists, which know the lower bounds that they have not.
+
+    Attributes:
+        array: The array.
+    """
+
+    def __init__(self, array: Dimensioned) -> None:
+        super().__init__(array.nested)
+        self.array = array
 
 
 #: The bits of an offset in the code of a time with a zone, and what is added to it so that it is not negative.
@@ -135,7 +175,7 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
         case Kind.ENUM:
             assert type_.enumeration is not None
             return type_.enumeration.member(value)
-        case Kind.RECORD:
+        case Kind.RECORD | Kind.DIMENSIONED:
             cells = zip(value, type_.fields, strict=True)
             return {f"f{i}": to_stored(cell, one) for i, (cell, (_, one)) in enumerate(cells, 1)}
         case Kind.ARRAY:
@@ -174,6 +214,9 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
         case Kind.RECORD:
             cells = zip(_cells(value), type_.fields, strict=True)
             return tuple(from_stored(cell, one) for cell, (_, one) in cells)
+        case Kind.DIMENSIONED:
+            parts = zip(_cells(value), type_.parts, strict=True)
+            return Dimensioned(*(tuple(from_stored(cell, one)) for cell, one in parts))
         case Kind.ARRAY:
             assert type_.element is not None
             return [from_stored(one, type_.element) for one in value]

@@ -132,7 +132,8 @@ class Expansion:
         given, order = self.guarded_if_computed(value), self.guarded_order()
         if self.call.distinct:
             self.check_distinct_order([value])
-            if value.type.kind in REPRESENTATIONS:
+            is_nested = value.type.kind is Kind.DIMENSIONED and not value.type.holds(REPRESENTATIONS)
+            if value.type.kind in REPRESENTATIONS or is_nested:
                 # Of equal values, which are neighbours in their order, the first one stays.
                 sorted_ = self.array(given, self.condition, order or (SortKey(given, False, False),), distinct=False)
                 return Call("distinct_elements", (sorted_,), sorted_.type)

@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from mz_dagster.errors import Error
 from mz_dagster.functions import ArgumentType, Unknown, ambiguous, type_name
+from mz_dagster.functions.arrays.dimensioned import accumulated
 from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.scalars.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
-from mz_dagster.scalars.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, numeric
+from mz_dagster.scalars.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, dimensioned, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion, Sink
 from mz_dagster.sql.binding import only_parts
 from mz_dagster.sql.call_syntax import CallSyntax, no_function
@@ -26,7 +27,6 @@ from mz_dagster.sql.enclosing import Enclosing, level_of, only_outer_rows, outer
 from mz_dagster.sql.errors import (
     GroupingError,
     InvalidSyntax,
-    SeveralDimensions,
     TooMany,
     UnsupportedForm,
     WindowingError,
@@ -264,7 +264,7 @@ def _extreme(expansion: Expansion) -> Scalar:
     kind = None if isinstance(first, Unknown) else first.kind
     if kind in _WITHOUT_EXTREMES:
         raise _no_function(expansion)
-    if kind is Kind.ARRAY:
+    if kind in (Kind.ARRAY, Kind.DIMENSIONED):
         raise UnsupportedForm(
             f"{expansion.call.name}({type_name(first)}) is not supported",
             detail="The arrays of a group are not kept in their order.",
@@ -338,8 +338,9 @@ def _truth(expansion: Expansion, name: str) -> Scalar:
 def _array_agg(expansion: Expansion) -> Scalar:
     _known(expansion, expansion.types[0])
     value = expansion.typed(0)
-    if value.type.kind is Kind.ARRAY:
-        raise SeveralDimensions("array_agg() of arrays", expansion.call.position)
+    element = value.type.array_element
+    if element is not None:
+        return accumulated(expansion.ordered_array(implicit(value, dimensioned(element))), element)
     return expansion.ordered_array(value)
 
 

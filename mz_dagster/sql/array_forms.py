@@ -1,4 +1,7 @@
-"""Binds the forms of arrays: ARRAY[...], ARRAY(query), subscripts, slices, and comparisons with ANY or ALL of one."""
+"""Binds the forms of arrays: ARRAY[...], subscripts, slices, and comparisons with ANY or ALL of one.
+
+An array is a list unless it is written with dimensions, or made of arrays: `functions/arrays/dimensioned.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,21 @@ from sqlglot import exp
 
 from mz_dagster.budget import budget
 from mz_dagster.functions import Failure, Unknown, common_type, resolve_function, type_name
+from mz_dagster.functions.arrays.dimensioned import elements_of, of_list, part_between, stacked, subscript
+from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
+from mz_dagster.functions.literals import has_dimensions
 from mz_dagster.functions.membership import among, is_member
 from mz_dagster.functions.numbers.numerics import exactly
 from mz_dagster.plan.membership import compared
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value
-from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of, dimensioned
+from mz_dagster.scalars.values import Dimensioned
 from mz_dagster.sql.binding import Bound, argument_type, only_parts, unwrapped
 from mz_dagster.sql.constant_lists import constant_array, constant_nodes, constants_through
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     IndeterminateDatatype,
     InvalidSyntax,
-    SeveralDimensions,
     UnsupportedForm,
     WrongObjectKind,
     error_of,
@@ -33,12 +39,11 @@ from mz_dagster.sql.jsonb_calls import bind_subscripts
 def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | None = None) -> Scalar:
     """Returns `ARRAY[...]`, of the elements' common type, or of `target`, to which it is cast right away."""
     position = binder.body.position(node)
-    found = _constants(node, None if target is None else target.element)
+    element = None if target is None else target.array_element
+    found = _constants(node, element)
     if found is not None:
-        return found
+        return found if target is None or target.kind is Kind.ARRAY else of_list(found)
     nodes = _elements(binder, node)
-    if any(isinstance(unwrapped(one), exp.Array) for one in nodes):
-        raise _several_dimensions(position)
     if not nodes:
         if target is None:
             raise IndeterminateDatatype(
@@ -46,11 +51,10 @@ def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | N
                 hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
                 position=position,
             )
-        return Literal((), target)
-    bounds = [binder.bind(one) for one in nodes]
-    if any(not isinstance(one, Unknown) and one.type.kind is Kind.ARRAY for one in bounds):
-        raise _several_dimensions(position)
-    element = None if target is None else target.element
+        return Literal((), target) if target.kind is Kind.ARRAY else Literal(Dimensioned(), target)
+    bounds = [_item(binder, one, element) for one in nodes]
+    if any(map(_is_array, bounds)):
+        return _stacked(binder, bounds, nodes, element, position)
     if element is None:
         shared = common_type([argument_type(one) for one in bounds], "ARRAY")
         if isinstance(shared, Failure):
@@ -60,7 +64,46 @@ def bind_array(binder: ExpressionBinder, node: exp.Array, target: ScalarType | N
         values = [binder.as_type(one, element, each, "ARRAY") for one, each in zip(bounds, nodes, strict=True)]
     else:
         values = [binder.cast_to(one, element, each) for one, each in zip(bounds, nodes, strict=True)]
-    return array_from(values, element)
+    listed = array_from(values, element)
+    return listed if target is None or target.kind is Kind.ARRAY else of_list(listed)
+
+
+def _item(binder: ExpressionBinder, node: exp.Expr, element: ScalarType | None) -> Bound:
+    """Returns an item of `ARRAY[...]`; of one that is written so itself, the items are of the element type at once."""
+    inner = unwrapped(node)
+    if element is not None and isinstance(inner, exp.Array):
+        return bind_array(binder, inner, array_of(element))
+    return binder.bind(node)
+
+
+def _is_array(bound: Bound) -> bool:
+    return not isinstance(bound, Unknown) and bound.type.array_element is not None
+
+
+def _stacked(
+    binder: ExpressionBinder,
+    bounds: Sequence[Bound],
+    nodes: Sequence[exp.Expr],
+    element: ScalarType | None,
+    position: int,
+) -> Scalar:
+    """Returns `ARRAY[...]` of arrays, which is one of one more dimension."""
+    types = [argument_type(one) for one in bounds]
+    found: ScalarType | Failure
+    if all(isinstance(one, Unknown) or one.array_element is not None for one in types):
+        found = element or common_type(
+            [one if isinstance(one, Unknown) else (one.array_element or one) for one in types], "ARRAY"
+        )
+    else:
+        found = common_type(types, "ARRAY")
+    if isinstance(found, Failure):
+        raise error_of(found, position)
+    type_ = dimensioned(found)
+    if element is None:
+        values = [binder.as_type(one, type_, each, "ARRAY") for one, each in zip(bounds, nodes, strict=True)]
+    else:
+        values = [binder.cast_to(one, type_, each) for one, each in zip(bounds, nodes, strict=True)]
+    return stacked(values, found)
 
 
 def _constants(node: exp.Array, element: ScalarType | None = None) -> Literal | None:
@@ -114,16 +157,14 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     array = binder.typed(inner)
     if array.type.kind is Kind.JSONB:
         return bind_subscripts(binder, array, places)
-    if isinstance(node.this, exp.Bracket):
-        raise _several_dimensions(position)
-    if array.type.kind is not Kind.ARRAY:
+    if array.type.array_element is None:
         raise DatatypeMismatch(
             f"cannot subscript type {type_name(array.type)} because it does not support subscripting",
             position=position,
         )
-    if len(node.expressions) != 1:
-        raise _several_dimensions(position)
-    (place,) = node.expressions
+    if array.type.kind is Kind.DIMENSIONED or len(places) > 1:
+        return _of_dimensions(binder, array, places, position)
+    (place,) = places
     if not isinstance(place, exp.Slice):
         arguments: list[Bound] = [array, _place(binder, place)]
         return binder.applied(resolve_function("array_subscript", [array.type, INT4]), arguments, position)
@@ -132,6 +173,28 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Scalar:
     last: Scalar = Literal(2**31 - 1, INT4) if place.expression is None else _place(binder, place.expression)
     arguments = [array, first, last]
     return binder.applied(resolve_function("array_slice", [array.type, INT4, INT4]), arguments, position)
+
+
+def _of_dimensions(binder: ExpressionBinder, array: Scalar, places: Sequence[exp.Expr], position: int) -> Scalar:
+    """Returns `array[i][j]`, or a part of it if one of the subscripts is a slice: then `i` is `1:i`."""
+    if len(places) > MOST_DIMENSIONS:
+        shown = f"number of array dimensions ({len(places)}) exceeds the maximum allowed ({MOST_DIMENSIONS})"
+        raise error_of(Failure("54000", shown), position)
+    whole = array if array.type.kind is Kind.DIMENSIONED else of_list(array)
+    if not any(isinstance(one, exp.Slice) for one in places):
+        return subscript(whole, [_place(binder, one) for one in places])
+    firsts: list[Scalar | None] = []
+    lasts: list[Scalar | None] = []
+    for place in places:
+        if isinstance(place, exp.Slice):
+            only_parts(binder.body, place, "this", "expression", what="this form of slice")
+            bounds = (place.this, place.expression)
+            first, last = (None if one is None else _place(binder, one) for one in bounds)
+        else:
+            first, last = Literal(1, INT4), _place(binder, place)
+        firsts.append(first)
+        lasts.append(last)
+    return part_between(whole, firsts, lasts)
 
 
 def _place(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
@@ -158,15 +221,18 @@ def bind_quantified_array(
         constants = _constants(inner)
         if constants is not None:
             return bind_quantified_constants(binder, value, symbol, constants, position, every=every)
-        tests = [
-            binder.operator(symbol, [value, bound], position, [left, one])
-            for one, bound in _written_elements(binder, inner, position)
-        ]
-        return binder.connected("and" if every else "or", tests, position)
+        nests = any(isinstance(unwrapped(one), exp.Array) for one in inner.expressions)
+        elements = [] if nests else _written_elements(binder, inner, position)
+        if elements and not any(_is_array(one) for _, one in elements):
+            tests = [binder.operator(symbol, [value, bound], position, [left, one]) for one, bound in elements]
+            return binder.connected("and" if every else "or", tests, position)
     bound = binder.bind(right)
     if isinstance(bound, Unknown):
         element = TEXT if isinstance(value, Unknown) else value.type
-        bound = binder.literal(bound, array_of(element), right)
+        type_ = dimensioned(element) if bound.text is not None and has_dimensions(bound.text) else array_of(element)
+        bound = binder.literal(bound, type_, right)
+    has_several = bound.type.kind is Kind.DIMENSIONED
+    bound = elements_of(bound) if has_several else bound
     if isinstance(bound, Literal) and isinstance(bound.value, tuple):
         return bind_quantified_constants(binder, value, symbol, bound, position, every=every)
     if bound.type.element is None:
@@ -176,7 +242,7 @@ def bind_quantified_array(
     if sample.type != BOOL:
         raise DatatypeMismatch("op ANY/ALL (array) requires operator to yield boolean", position=position)
     written = unwrapped(inner.this) if type(inner) is exp.Cast else inner
-    if isinstance(written, exp.Array) and written.expressions:
+    if isinstance(written, exp.Array) and written.expressions and not has_several:
         cells = [binder.cast_to(binder.bind(one), element, one) for one in _elements(binder, written)]
         tests = [binder.operator(symbol, [value, one], position) for one in cells]
         return binder.connected("and" if every else "or", tests, position)
@@ -240,7 +306,3 @@ def _at_scale(constants: Iterable[Value], scale: int) -> Iterator[Value]:
             yield one
         elif (found := exactly(one, scale)) is not None:
             yield found
-
-
-def _several_dimensions(position: int) -> UnsupportedForm:
-    return SeveralDimensions(position=position)

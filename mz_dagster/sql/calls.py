@@ -14,6 +14,7 @@ from mz_dagster.functions import (
     Unknown,
     ambiguous,
     cast,
+    literal_of,
     no_match,
     resolve_date_part,
     resolve_date_trunc,
@@ -21,6 +22,7 @@ from mz_dagster.functions import (
     resolve_function,
     type_name,
 )
+from mz_dagster.functions.arrays.dimensioned import of_list
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar, now
 from mz_dagster.scalars.types import (
@@ -40,6 +42,7 @@ from mz_dagster.scalars.types import (
     UUID,
     Kind,
     ScalarType,
+    array_of,
 )
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
@@ -197,6 +200,8 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
 
 def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     arguments = [binder.bind(one) for one in nodes]
+    if name == "array_fill":
+        arguments[1:] = [_as_bounds(one, several=len(nodes) > 2) for one in arguments[1:]]
     types = [argument_type(one) for one in arguments]
     if name not in OVERLOADS and name not in _SPECIAL and name not in POLYMORPHIC:
         shown = ", ".join(type_name(one) for one in types)
@@ -209,6 +214,20 @@ def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], positi
         one.text if isinstance(one, Unknown) else one.value if isinstance(one, Literal) else None for one in arguments
     ]
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
+
+
+def _as_bounds(bound: Bound, *, several: bool) -> Bound:
+    """Returns the bounds of `array_fill` for an array of any dimensions, if they are known to be `several`, or are.
+
+    A list of which nobody knows how long it is stays one: it is that of one dimension, or an error.
+    """
+    found = literal_of(bound.text, array_of(INT4)) if isinstance(bound, Unknown) and bound.text is not None else bound
+    if isinstance(found, Unknown | Failure) or found.type != array_of(INT4):
+        return bound
+    match found:
+        case Literal(value=tuple() as lengths) | Call(function="array", arguments=lengths):
+            several = several or len(lengths) > 1
+    return of_list(found) if several else bound
 
 
 def _round(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:

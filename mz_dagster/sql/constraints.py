@@ -157,7 +157,7 @@ class _TypesOf:
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         for column in self.columns:
-            type_ = column.type.element or column.type
+            type_ = column.type.array_element or column.type
             if type_.enumeration is not None and name[-1] == names_in(type_.enumeration.name)[-1]:
                 values = RelationType((Column("value", type_),))
                 return Item(GlobalId(type_.enumeration.name), name[-1], "type", values, None)

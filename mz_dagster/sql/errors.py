@@ -298,20 +298,26 @@ class NullNotAllowed(IntegrityError):
     sqlstate = "23502"
 
 
+class StringTooLong(DataError):
+    """A string with more characters than its column has."""
+
+    sqlstate = "22001"
+
+
+class ArraySubscriptError(DataError):
+    """Bounds that no array has."""
+
+    sqlstate = "2202E"
+
+
+class ProgramLimitExceeded(ProgrammingError):
+    """More of something than PostgreSQL takes."""
+
+    sqlstate = "54000"
+
+
 class UnsupportedForm(NotSupportedError):
     """Legal SQL that is refused, with the reason."""
-
-
-class SeveralDimensions(UnsupportedForm):
-    """An array whose elements would be arrays."""
-
-    def __init__(self, what: str = "an array of several dimensions", position: int | None = None) -> None:
-        super().__init__(
-            f"{what} is not supported",
-            detail="Arrays have one dimension here: they are lists to all that read them.",
-            hint="Keep it as jsonb, which has arrays in arrays, or as a row for each element.",
-            position=position,
-        )
 
 
 _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSupportedError]] = {
@@ -331,6 +337,9 @@ _BY_SQLSTATE: dict[str, type[DataError] | type[ProgrammingError] | type[NotSuppo
         UntranslatableCharacter,
         IntervalOutOfRange,
         InvalidParameterValue,
+        StringTooLong,
+        ArraySubscriptError,
+        ProgramLimitExceeded,
         UnsupportedForm,
     )
 }

@@ -25,7 +25,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.scalars.scalar import Literal, Scalar
-from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, array_of, numeric
+from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
@@ -379,10 +379,14 @@ class Expressions(ExpressionBinder):
         return self.cast_to(bound, target, node)
 
     def _cast_target(self, named: TypeName, source: ScalarType, node: exp.Cast, scale: int | None = None) -> ScalarType:
+        if named.is_array and source.array_element is not None:
+            # The name of a type says nothing of dimensions: an array keeps those that it has.
+            named = replace(named, has_dimensions=named.has_dimensions or source.kind is Kind.DIMENSIONED)
+            if named.is_open:
+                element = self._cast_target(replace(named, is_array=False), source.array_element, node)
+                return named.array_of(element)
         if not named.is_open:
             return named.scalar_type
-        if named.is_array and source.element is not None:
-            return array_of(self._cast_target(replace(named, is_array=False), source.element, node))
         if source.kind in (Kind.NUMERIC, Kind.INT2, Kind.INT4, Kind.INT8):
             return numeric(source.scale)
         if source.kind in (Kind.TEXT, Kind.FLOAT4, Kind.FLOAT8, Kind.JSONB):

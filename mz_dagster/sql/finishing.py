@@ -15,7 +15,7 @@ from typing import Any
 from mz_dagster.functions.moments.interval import comparable
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.scalars.values import Interval, ZonedTime, to_stored
+from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime, to_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,9 @@ def _sort_key(value: object, type_: ScalarType) -> Any:
             return _stored(value, type_)
         case Interval():
             return comparable(value)
+        case Dimensioned():
+            elements, lengths, lowers = value
+            return _sort_key(list(elements), type_.parts[0]), len(lengths), list(lengths), list(lowers)
         case list() | tuple():
             # As PostgreSQL compares arrays: element by element, NULL above all.
             return [(True, 0) if one is None else (False, _sort_key(one, type_.parts[0])) for one in value]
@@ -99,7 +102,7 @@ def _stored(value: Any, type_: ScalarType) -> Any:
     if value is None:
         return ()
     match type_.kind:
-        case Kind.ARRAY | Kind.RECORD:
+        case Kind.ARRAY | Kind.RECORD | Kind.DIMENSIONED:
             parts = zip(value, type_.parts * len(value) if type_.kind is Kind.ARRAY else type_.parts, strict=True)
             return [(cell is not None, _stored(cell, one)) for cell, one in parts]
         case Kind.FLOAT4 | Kind.FLOAT8:

@@ -39,7 +39,7 @@ def _json_array(expansion: Expansion) -> Scalar:
     if expansion.call.distinct:
         return _made(expansion, as_json(expansion.ordered_array(value), SPACED), 0)
     # What has members itself stands on a line of its own.
-    separator = ", \n " if value.type.kind in (Kind.ARRAY, Kind.RECORD) else SPACED
+    separator = ", \n " if value.type.kind in (Kind.ARRAY, Kind.DIMENSIONED, Kind.RECORD) else SPACED
     members = expansion.ordered_array(_made(expansion, as_json_or_null(value), 0))
     return _made(expansion, as_json(members, separator), 0)
 

@@ -73,9 +73,9 @@ def _of_any(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], posi
 
 def _of_composite(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], position: int) -> Scalar:
     """Returns `row_to_json(record)` or `array_to_json(array)`; a second argument says whether it has several lines."""
-    kind = Kind.RECORD if name == "row_to_json" else Kind.ARRAY
+    kinds = (Kind.RECORD,) if name == "row_to_json" else (Kind.ARRAY, Kind.DIMENSIONED)
     bounds = [binder.bind(one) for one in nodes]
-    if not 1 <= len(bounds) <= 2 or isinstance(bounds[0], Unknown) or bounds[0].type.kind is not kind:
+    if not 1 <= len(bounds) <= 2 or isinstance(bounds[0], Unknown) or bounds[0].type.kind not in kinds:
         shown = ", ".join(type_name(argument_type(one)) for one in bounds)
         raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position)
     separator = COMMA

@@ -37,7 +37,7 @@ _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.UNCONSTRAINED, K
 #: What PostgreSQL's percentiles between two neighbours take for intervals.
 _SPANS = (Kind.INTERVAL, Kind.TIME)
 #: Kinds of which equal values can look different, without one that stands for all.
-_EQUAL_OTHERWISE = (Kind.CHAR, Kind.RECORD, Kind.ARRAY)
+_EQUAL_OTHERWISE = (Kind.CHAR, Kind.RECORD, Kind.ARRAY, Kind.DIMENSIONED)
 
 
 def ordered_set(expansion: Expansion) -> Scalar:
@@ -75,10 +75,10 @@ def _percentile(expansion: Expansion) -> Scalar:
         if type_.kind not in (*_NUMBERS, *_SPANS):
             raise _no_function(expansion)
         type_ = INTERVAL if type_.kind in _SPANS else FLOAT8
-    if type_.kind is Kind.ARRAY:
+    if type_.array_element is not None:
         raise UnsupportedForm(
             f"{expansion.call.name}() of arrays is not supported",
-            detail="There are no arrays of several dimensions to hold them in their order.",
+            detail="The arrays of a group are not kept in their order.",
             position=expansion.call.position,
         )
     values, several = _values(expansion, type_), fraction.type.kind is Kind.ARRAY

@@ -9,7 +9,8 @@
 | `timedelta`, `Interval` | interval; a `timedelta` is days and microseconds |
 | `bytes`, `UUID` | bytea, uuid |
 | `dict` | jsonb |
-| `list` | an array of what its elements have in common; an open literal if it is empty or of None alone |
+| `list` | an array of what its elements have in common; an open literal if it is empty or of None alone; lists in \
+lists of one length are one of several dimensions |
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from mz_dagster.functions import UNKNOWN, Failure, Unknown, common_type, literal_of, numeric_literal
+from mz_dagster.functions.arrays.arrays import dimensioned_text
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers import unconstrained_functions
 from mz_dagster.functions.numbers.numerics import EXACT
@@ -42,9 +44,10 @@ from mz_dagster.scalars.types import (
     UNCONSTRAINED,
     ScalarType,
     array_of,
+    dimensioned,
 )
 from mz_dagster.scalars.types import UUID as UUID_TYPE
-from mz_dagster.scalars.values import Interval, ZonedTime
+from mz_dagster.scalars.values import Dimensioned, Interval, NestedList, ZonedTime
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm, error_of
 from mz_dagster.sql.lexer import check_characters
 
@@ -149,6 +152,8 @@ def _jsonb(value: dict[object, object], position: int) -> Literal:
 
 
 def _array(values: Sequence[object], position: int) -> Literal | Unknown:
+    if isinstance(values, NestedList) or any(isinstance(one, list) for one in values):
+        return _nested(values, position)
     cells = [literal_of_value(one, position) for one in values]
     if all(isinstance(one, Unknown) and one.text is None for one in cells):
         return Unknown("{" + ",".join("NULL" for _ in cells) + "}")
@@ -157,6 +162,30 @@ def _array(values: Sequence[object], position: int) -> Literal | Unknown:
         raise error_of(element, position)
     elements = (one.text if isinstance(one, Unknown) else one.value for one in cells)
     return Literal(tuple(_element(one, element, position) for one in elements), array_of(element))
+
+
+def _nested(values: Sequence[object], position: int) -> Literal | Unknown:
+    """Returns the array that lists in lists are, which are equally long at each depth."""
+    elements, lengths = list(values), [len(values)]
+    while any(isinstance(one, list) for one in elements):
+        rows = [one for one in elements if isinstance(one, list)]
+        if len(rows) < len(elements) or any(len(one) != len(rows[0]) for one in rows):
+            raise InvalidParameterValue(
+                "multidimensional arrays must have array expressions with matching dimensions",
+                hint="Give lists of one length within a list.",
+                position=position,
+            )
+        elements = [cell for row in rows for cell in row]
+        lengths.append(len(rows[0]))
+    lowers = values.array.lowers if isinstance(values, NestedList) else [1] * len(lengths)
+    found = _array(elements, position)
+    if isinstance(found, Unknown):
+        texts: list[str | None] = [None] * len(elements)
+        return Unknown(dimensioned_text(texts, lengths, lowers) if elements else "{}")
+    assert found.type.element is not None
+    assert isinstance(found.value, tuple)
+    shape = (tuple(lengths), tuple(lowers)) if elements else ((), ())
+    return Literal(Dimensioned(found.value, *shape), dimensioned(found.type.element))
 
 
 def _element(value: Value, type_: ScalarType, position: int) -> Value:

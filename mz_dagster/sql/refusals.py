@@ -72,8 +72,6 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
     elif name in _POPULATING:
         reason = "Relations are no types here."
         hint = f"Write {name.replace('populate', 'to', 1)}(...) AS t (a integer, b text)."
-    elif name == "array_fill" and len(node.args.get("expressions") or ()) == 3:
-        reason, hint = "All arrays begin at 1.", "Leave the bounds out."
     elif name in OTHER_TYPES:
         reason, hint = OTHER_TYPES[name]
     elif name in ("map", "list"):

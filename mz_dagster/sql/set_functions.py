@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mz_dagster.functions import SET_COLUMNS, TABLE_OVERLOADS, Unknown, resolve_table_function, type_name
+from mz_dagster.functions.arrays.dimensioned import elements_of
 from mz_dagster.plan.relation import FlatMap, Map, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.plan.semijoin import ONE_ROW
@@ -206,6 +207,8 @@ def _unnested(binder: ExpressionBinder, node: exp.Expr, position: int) -> Scalar
     if isinstance(bound, Unknown):
         message = "function unnest(unknown) is not unique"
         raise AmbiguousFunction(message, hint="You might need to add explicit type casts.", position=position)
+    if bound.type.kind is Kind.DIMENSIONED:
+        return elements_of(bound)
     if bound.type.kind is not Kind.ARRAY:
         raise UndefinedFunction(f"function unnest({type_name(bound.type)}) does not exist", position=position)
     return bound

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Literal
 
 from mz_dagster.plan.representations import REPRESENTATIONS
+from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
@@ -30,6 +31,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         states_columns = not (cursor.ahead(1).is_word("primary") and cursor.ahead(2).is_word("key"))
         found = parse_columns(cursor, name.last, only_keys=True, states_columns=states_columns)
         columns, primary = tuple(found.columns), found.primary_key
+        _check_dimensions(columns)
     timeline = parse_timeline(cursor)
     if not columns and not cursor.sees("from", "delta") and not cursor.sees("from", "iceberg"):
         raise cursor.unexpected("the columns in parentheses")
@@ -175,6 +177,17 @@ def _iceberg(cursor: TokenCursor) -> Iceberg:
     connection = cursor.name()
     cursor.expects_symbol(")")
     return Iceberg(table, connection)
+
+
+def _check_dimensions(columns: Sequence[ColumnDefinition]) -> None:
+    for column in columns:
+        if column.type.kind is Kind.DIMENSIONED:
+            raise UnsupportedForm(
+                f'column "{column.name}" of type {column.type} cannot be read from a source',
+                detail="No format has arrays of several dimensions.",
+                hint=f"Declare the column as text, and cast it in a view: {column.name}::{column.type}.",
+                position=column.offset + 1,
+            )
 
 
 def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:

@@ -12,18 +12,21 @@ from functools import partial
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown
+from mz_dagster.functions.arrays.dimensioned import accumulated
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind
-from mz_dagster.scalars.types import array_of
+from mz_dagster.scalars.types import ScalarType, array_of, dimensioned
+from mz_dagster.scalars.values import Dimensioned
 from mz_dagster.sql.aggregates import bind_aggregate
 from mz_dagster.sql.array_forms import bind_quantified_array, bind_quantified_constants
-from mz_dagster.sql.binding import Bound, name_of
+from mz_dagster.sql.binding import Bound, OrderedRows, name_of
 from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.constant_lists import constant_array, list_of_values
 from mz_dagster.sql.enclosing import Enclosing, enclosed
-from mz_dagster.sql.errors import InvalidSyntax, SeveralDimensions
+from mz_dagster.sql.errors import InvalidSyntax
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.refusals import refusal_of
 from mz_dagster.sql.row_comparison import compared_rows
@@ -89,11 +92,24 @@ def bind_array_query(binder: ExpressionBinder, node: exp.Expr) -> Scalar:
     if not ordered.order:
         binding.order_reader = "ARRAY()"
     type_ = ordered.relation.relation_type.columns[0].type
-    if type_.element is not None:
-        raise SeveralDimensions(position=binder.body.position(query))
+    if type_.array_element is not None:
+        return _array_of_arrays(ordered, type_, tuple(row.arguments))
     gathered = Aggregate(AggregateFunction.ARRAY_AGG, (0,), array_of(type_), order=ordered.order)
     found = Subquery(SubqueryKind.SCALAR, Reduce(ordered.relation, (), (gathered,), ("array",)), tuple(row.arguments))
     return Call("coalesce", (found, Literal((), array_of(type_))), array_of(type_), False)
+
+
+def _array_of_arrays(ordered: OrderedRows, type_: ScalarType, arguments: tuple[Scalar, ...]) -> Scalar:
+    """Returns `ARRAY(query)` of arrays, which has one more dimension."""
+    element = type_.array_element
+    assert element is not None
+    whole = dimensioned(element)
+    column = implicit(reference(ordered.relation.relation_type, 0), whole)
+    width = ordered.relation.relation_type.arity
+    rows = Map(ordered.relation, (column,), ("array",))
+    gathered = Aggregate(AggregateFunction.ARRAY_AGG, (width,), array_of(whole), order=ordered.order)
+    found = Subquery(SubqueryKind.SCALAR, Reduce(rows, (), (gathered,), ("array",)), arguments)
+    return Call("coalesce", (accumulated(found, element), Literal(Dimensioned(), whole)), whole, False)
 
 
 def is_query(node: exp.Expr | None) -> bool:

@@ -23,8 +23,9 @@ def type_text(type_: ScalarType) -> str:
         >>> type_text(ScalarType(Kind.CHAR)), type_text(ScalarType(Kind.NUMERIC, 2))
         ('bpchar', 'numeric(38,2)')
     """
-    if type_.element is not None:
-        return f"{type_text(type_.element)}[]"
+    if type_.array_element is not None:
+        brackets = "[]" if type_.element is not None else "[][]"
+        return f"{type_text(type_.array_element)}{brackets}"
     if type_.enumeration is not None and type_.enumeration.members is None:  # its parts, as they were written
         return ".".join(map(quoted, names_in(type_.enumeration.name)))
     return "bpchar" if type_.kind is Kind.CHAR and not type_.length else str(type_)

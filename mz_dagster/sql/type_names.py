@@ -10,13 +10,22 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mz_dagster.functions.literals import numeric_type_of
+from mz_dagster.functions.literals import has_dimensions, numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.type_ids import LABELLED
-from mz_dagster.scalars.types import UNCONSTRAINED, Enumeration, Kind, Modifier, ScalarType, array_of, numeric
+from mz_dagster.scalars.types import (
+    UNCONSTRAINED,
+    Enumeration,
+    Kind,
+    Modifier,
+    ScalarType,
+    array_of,
+    dimensioned,
+    numeric,
+)
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidSyntax, SeveralDimensions, UndefinedType, suggestion
+from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import names_in, path_of
 
@@ -78,6 +87,7 @@ class TypeName:
         scale: Of a numeric; None when it was not said.
         length: Of a string; 0 if it is not limited.
         is_array: Whether it is an array of that.
+        has_dimensions: Whether that array may have several dimensions, as `integer[][]` says.
         modifier: What is made of its values.
         enumeration: Of what is no type of the language: the name, with its schema if it says one, not looked up yet.
         label: Of a type of the system catalogs: which one.
@@ -87,6 +97,7 @@ class TypeName:
     scale: int | None = None
     length: int = 0
     is_array: bool = False
+    has_dimensions: bool = False
     modifier: Modifier | None = None
     enumeration: Enumeration | None = None
     label: str = ""
@@ -105,16 +116,26 @@ class TypeName:
             type_ = ScalarType(
                 self.kind, self.scale or 0, length=self.length, enumeration=self.enumeration, modifier=self.modifier
             )
-        return array_of(type_) if self.is_array else type_
+        return self.array_of(type_) if self.is_array else type_
+
+    def array_of(self, element: ScalarType) -> ScalarType:
+        """Returns the type of arrays of a type that this one is."""
+        return dimensioned(element) if self.has_dimensions else array_of(element)
 
     def type_of_text(self, text: str | None) -> ScalarType:
-        """Returns the type of a literal that is read as this one: an open scale is that of its digits."""
+        """Returns the type of a literal that is read as this one: an open scale is that of its digits.
+
+        One of an array that spells several dimensions is of any.
+        """
+        if text is not None and self.is_array and not self.has_dimensions and has_dimensions(text):
+            return replace(self, has_dimensions=True).type_of_text(text)
         if not self.is_open or text is None:
             return self.scalar_type
-        texts = [one for one in re.split(r"[{},\s\"]+", text) if one] if self.is_array else [text]
+        braces = text[text.find("{") :]  # behind bounds, if there are any
+        texts = [one for one in re.split(r"[{},\s\"]+", braces) if one] if self.is_array else [text]
         types = [numeric_type_of(one) for one in texts if one.lower() != "null" or not self.is_array]
         type_ = UNCONSTRAINED if UNCONSTRAINED in types else numeric(max((one.scale for one in types), default=0))
-        return array_of(type_) if self.is_array else type_
+        return self.array_of(type_) if self.is_array else type_
 
 
 def type_name_of(text: str, offset: int = 0) -> TypeName:
@@ -179,13 +200,14 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
         name = replace(name, modifier=_interval(cursor, arguments, token))
     elif arguments:
         raise UndefinedType(f'type modifier is not allowed for type "{word}"', position=token.start + 1)
-    if not _is_array(cursor):
+    dimensions = _dimensions(cursor)
+    if not dimensions:
         return name
     if name.modifier is not None and name.kind is not Kind.NUMERIC:
         raise cursor.refuse(
             f"an array of {name.scalar_type}", "Elements keep their microseconds.", f"Write {word}[].", token
         )
-    return replace(name, is_array=True, modifier=None)
+    return replace(name, is_array=True, has_dimensions=dimensions > 1, modifier=None)
 
 
 def _parts(cursor: TokenCursor, first: str) -> tuple[str, ...]:
@@ -196,9 +218,8 @@ def _parts(cursor: TokenCursor, first: str) -> tuple[str, ...]:
     return tuple(parts)
 
 
-def _is_array(cursor: TokenCursor) -> bool:
-    """Moves `cursor` past `[]`, `[n]`, `ARRAY` or `ARRAY[n]`; returns whether there was one. PostgreSQL ignores n."""
-    token = cursor.current
+def _dimensions(cursor: TokenCursor) -> int:
+    """Moves `cursor` past `[]`, `[n][m]`, `ARRAY` or `ARRAY[n]`; returns how many there were. PostgreSQL ignores n."""
     found = cursor.accepts("array")
     brackets = 0
     while cursor.accepts_symbol("["):
@@ -206,11 +227,9 @@ def _is_array(cursor: TokenCursor) -> bool:
             cursor.advance()
         cursor.expects_symbol("]")
         brackets += 1
-    if brackets > 1:
-        raise SeveralDimensions(position=token.start + 1)
     if cursor.sees("list"):
         raise cursor.refuse("a list type", "PostgreSQL has no such type.", "Use an array.")
-    return found or brackets > 0
+    return brackets or int(found)
 
 
 def _seconds(word: str, arguments: tuple[int, ...], token: Token) -> Modifier | None:
@@ -242,9 +261,11 @@ def looked_up(type_: ScalarType, resolve: Callable[[tuple[str, ...]], Item | Non
     Raises:
         UndefinedType: The name stands for no type.
     """
-    if type_.element is not None:
-        element = looked_up(type_.element, resolve, position)
-        return type_ if element is type_.element else array_of(element)
+    if type_.array_element is not None:
+        element = looked_up(type_.array_element, resolve, position)
+        if element is type_.array_element:
+            return type_
+        return array_of(element) if type_.element is not None else dimensioned(element)
     if type_.enumeration is None or type_.enumeration.members is not None:
         return type_
     parts = names_in(type_.enumeration.name)
@@ -269,7 +290,7 @@ def column_type(cursor: TokenCursor) -> ScalarType:
         )
     if not name.is_open:
         return name.scalar_type
-    return array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED
+    return name.array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED
 
 
 def _arguments(cursor: TokenCursor) -> tuple[int, ...]:

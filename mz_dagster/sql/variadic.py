@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from mz_dagster.functions import CastContext, Failure, cast, resolve_function
+from mz_dagster.functions.arrays.dimensioned import elements_of
 from mz_dagster.functions.jsonb.as_json import SPACED, as_json
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
@@ -55,6 +56,8 @@ def bind_variadic(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]
             position=position,
         )
     array = binder.bind(last.this)
+    if isinstance(array, Scalar) and array.type.kind is Kind.DIMENSIONED:
+        array = elements_of(array)
     type_ = argument_type(array)
     array_position = binder.body.position(last.this)
     if not isinstance(array, Scalar) or array.type.kind is not Kind.ARRAY:

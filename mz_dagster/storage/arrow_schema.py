@@ -59,7 +59,7 @@ def arrow_type(scalar: ScalarType) -> pa.DataType:
     if scalar.element is not None:
         # Delta's name of the field, which a cast would otherwise have to change.
         return pa.list_(pa.field("element", arrow_type(scalar.element)))
-    if scalar.kind is Kind.RECORD:
+    if scalar.is_composite:
         return pa.struct([(f"f{i}", arrow_type(one)) for i, (_, one) in enumerate(scalar.fields, 1)])
     return pa.decimal128(38, scalar.scale) if scalar.kind is Kind.NUMERIC else _TYPES[scalar.kind]
 

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from mz_dagster.functions import Failure, literal_of
+from mz_dagster.functions.arrays.dimensions import is_shape
 from mz_dagster.functions.modifiers import modified_plain
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.types import INTERVAL, Column, Kind, ScalarType
@@ -27,7 +28,7 @@ from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 _FROM_TEXT = {
     Kind.JSON, Kind.JSONB, Kind.UUID, Kind.INTERVAL, Kind.TIMETZ, Kind.VARCHAR, Kind.CHAR, Kind.UNCONSTRAINED,
-    Kind.ENUM,
+    Kind.ENUM, Kind.DIMENSIONED,
 }  # fmt: skip
 _LATEST = {Kind.DATE: date.max, Kind.TIMESTAMP: datetime.max, Kind.TIMESTAMPTZ: datetime.max}
 _EARLIEST = {Kind.DATE: date.min, Kind.TIMESTAMP: datetime.min, Kind.TIMESTAMPTZ: datetime.min}
@@ -96,6 +97,8 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
         values = values.cast(pa.string())
     if column.type.kind in _FROM_TEXT and _is_text(values.type):
         return _from_text(values, column)
+    if column.type.kind is Kind.DIMENSIONED and _has_shape(values.type, column.type):
+        return _dimensioned(values, column)
     if not _fits(values.type, column.type):
         raise BadCopyFormat(
             f'column "{column.name}" of the file is of type {values.type}, which does not hold {column.type}',
@@ -148,6 +151,29 @@ def _fits(found: pa.DataType, type_: ScalarType) -> bool:
     if type_.element is not None:
         return bool(pt.is_list(found) or pt.is_large_list(found)) and _fits(found.value_type, type_.element)
     return type_.kind in _FITS and bool(_FITS[type_.kind](found))
+
+
+def _has_shape(found: pa.DataType, type_: ScalarType) -> bool:
+    """Returns whether a type is that by which arrays of any dimensions are published: elements, lengths and bounds."""
+    if not pt.is_struct(found) or [one.name for one in found] != [name for name, _ in type_.fields]:
+        return False
+    return all(_fits(one.type, part) for one, part in zip(found, type_.parts, strict=True))
+
+
+def _dimensioned(values: pa.Array, column: Column) -> pa.Array:
+    """Returns published arrays of any dimensions as stored ones, each of which has the elements that it says."""
+    own = arrow_type(column.type)
+    parts = [part.cast(one.type) for part, one in zip(values.flatten(), own, strict=True)]
+    for part in parts[:1]:
+        _check_texts(part, column)
+    shapes = zip(pc.list_value_length(parts[0]).to_pylist(), *(one.to_pylist() for one in parts[1:]), strict=True)
+    for is_known, (count, lengths, lowers) in zip(values.is_valid().to_pylist(), shapes, strict=True):
+        try:
+            if is_known and not is_shape(count, lengths, lowers):
+                raise _out_of_range(column, "Its elements are not as many as its dimensions have.")
+        except SqlFailure as failure:
+            raise _out_of_range(column, str(failure).partition(" ")[2]) from failure
+    return pa.StructArray.from_arrays(parts, fields=list(own), mask=values.is_null())
 
 
 def _in_calendar(values: pa.Array, type_: ScalarType) -> bool:

@@ -51,7 +51,7 @@ def key_hash(values: Sequence[Any], types: Sequence[ScalarType], seed: int = _SE
             continue
         if type_.element is not None:
             found = key_hash(value, [type_.element] * len(value), found)
-        elif type_.kind is Kind.RECORD:
+        elif type_.is_composite:
             found = key_hash(value, type_.parts, found)
         elif type_.kind is Kind.INTERVAL:
             found = key_hash(value, _INTERVAL, found)

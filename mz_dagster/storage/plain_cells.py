@@ -38,7 +38,7 @@ def plain_cells(values: pa.Array | pa.ChunkedArray, type_: ScalarType) -> list[A
         starts = [0, *ends][:-1]
         present = values.is_valid().to_pylist()
         return [elements[i:j] if known else None for i, j, known in zip(starts, ends, present, strict=True)]
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         columns = [plain_cells(one, field) for one, (_, field) in zip(values.flatten(), type_.fields, strict=True)]
         cells = zip(*columns, strict=True) if columns else [()] * len(values)
         return [row if known else None for row, known in zip(cells, values.is_valid().to_pylist(), strict=True)]
@@ -121,7 +121,7 @@ def stored_cells(values: Sequence[Any], type_: ScalarType) -> pa.Array:
         elements = stored_cells([cell for one in values if one is not None for cell in one], type_.element)
         missing = pa.array([one is None for one in values], pa.bool_())
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=own, mask=missing)
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         missing = pa.array([one is None for one in values], pa.bool_())
         columns = [
             stored_cells([None if one is None else one[place] for one in values], field)

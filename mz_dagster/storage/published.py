@@ -10,6 +10,7 @@ and records likewise:
 | enum | its label |
 | char(n) | its text, padded to n characters |
 | record | a struct whose fields have the record's names |
+| array of dimensions | a struct of the lists `elements`, `lengths` and `lowers` |
 
 A numeric has the 38 digits that its type keeps, one without a scale is its text, which alone holds all of its values;
 uuid, json and jsonb are texts, an interval is a struct of months, days and microseconds. Arrow has no infinite dates
@@ -51,7 +52,7 @@ def published_type(type_: ScalarType, zone: str = "UTC") -> pa.DataType:
     """
     if type_.element is not None:
         return pa.list_(pa.field("element", published_type(type_.element, zone)))
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         names = [name for name, _ in type_.fields]
         if len(set(names)) < len(names):
             names = [f"f{i}" for i in range(1, len(names) + 1)]
@@ -93,7 +94,7 @@ def _published(values: pa.Array, type_: ScalarType, zone: str, name: str) -> pa.
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
         elements = _published(values.flatten(), type_.element, zone, name)
         return pa.ListArray.from_arrays(offsets, elements, type=own, mask=values.is_null())
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         cells = zip(values.flatten(), type_.parts, strict=True)
         fields = [_published(one, part, zone, name) for one, part in cells]
         return pa.StructArray.from_arrays(fields, fields=list(own), mask=values.is_null())

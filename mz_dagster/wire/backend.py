@@ -46,7 +46,7 @@ from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
 from mz_dagster.wire.statements import ClientStatement
-from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, unsized, wire_type
+from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, spelled_type, unsized, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -756,7 +756,7 @@ def _typed(value: object, type_: ScalarType | None) -> object:
         return value
     if value is None:
         return Literal(None, type_)
-    found = literal_of(value, type_)
+    found = literal_of(value, spelled_type(value, type_))
     if isinstance(found, Failure):
         raise error_of(found, None)
     # One of a fixed scale is as exact, and is computed faster.

@@ -132,7 +132,7 @@ def _spelled(data: bytes | None, column: Column, number: int) -> str | None:
         raise BadCopyFormat(
             error.message, detail=f'It is row {number}, column "{column.name}".', hint="Nothing was written."
         ) from error
-    return cell_text(value.value, type_) if isinstance(value, Literal) else str(value)
+    return cell_text(value.value, value.type) if isinstance(value, Literal) else str(value)
 
 
 class _Reader:

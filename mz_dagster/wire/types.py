@@ -11,10 +11,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from math import prod
 from typing import Any
 from uuid import UUID as Uuid
 
 from mz_dagster.adapter.system_catalogs.facts import type_modifier
+from mz_dagster.functions.arrays.arrays import has_dimensions
+from mz_dagster.functions.arrays.dimensions import check_shape, from_one
+from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.type_ids import LABEL_IDS, LABELLED, TYPE_IDS, ids_of, type_id
@@ -40,8 +45,9 @@ from mz_dagster.scalars.types import (
     Kind,
     ScalarType,
     array_of,
+    dimensioned,
 )
-from mz_dagster.scalars.values import Interval, ZonedTime
+from mz_dagster.scalars.values import Dimensioned, Interval, NestedList, ZonedTime
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
 #: What a client may say that a parameter is.
@@ -99,7 +105,7 @@ def wire_type(type_: ScalarType) -> WireType:
         >>> wire_type(array_of(INT4)).id, wire_type(numeric(2)).modifier
         (1007, 2490374)
     """
-    size = ids_of(type_).size if type_.element is None else -1
+    size = ids_of(type_).size if type_.array_element is None else -1
     return WireType(type_id(type_), size, type_modifier(type_))
 
 
@@ -127,6 +133,11 @@ def parameter_type(id: int) -> ScalarType | None:
 def unsized(type_: ScalarType) -> ScalarType:
     """Returns a type without its length or scale, as clients send its values: nothing is cut."""
     return parameter_type(wire_type(type_).id) or TEXT
+
+
+def spelled_type(text: str, type_: ScalarType) -> ScalarType:
+    """Returns the type of a parameter that is sent as a text: an array's object id says nothing of its dimensions."""
+    return type_ if type_.element is None or not has_dimensions(text) else dimensioned(type_.element)
 
 
 # ---- in binary
@@ -175,7 +186,10 @@ def binary_of(value: Any, type_: ScalarType) -> bytes:
         case Kind.CHAR:
             return str(value).ljust(type_.length).encode()
         case Kind.ARRAY:
-            return _array_binary(value, type_.parts[0])
+            return _array_binary(Dimensioned(*from_one(value)), type_.parts[0])
+        case Kind.DIMENSIONED:
+            array = value.array if isinstance(value, NestedList) else value
+            return _array_binary(array, type_.parts[0].parts[0])
         case Kind.RECORD:
             cells = [struct.pack("!i", len(type_.parts))]
             for one, part in zip(value, type_.parts, strict=True):
@@ -196,12 +210,11 @@ def _sized(value: Any, type_: ScalarType) -> bytes:
     return struct.pack("!i", len(found)) + found
 
 
-def _array_binary(values: list[Any], element: ScalarType) -> bytes:
-    has_null = any(one is None for one in values)
-    head = struct.pack("!iiI", 1 if values else 0, has_null, wire_type(element).id)
-    if not values:
-        return head
-    return head + struct.pack("!ii", len(values), 1) + b"".join(_sized(one, element) for one in values)
+def _array_binary(array: Dimensioned, element: ScalarType) -> bytes:
+    has_null = any(one is None for one in array.elements)
+    head = struct.pack("!iiI", len(array.lengths), has_null, wire_type(element).id)
+    bounds = [struct.pack("!ii", *one) for one in zip(array.lengths, array.lowers, strict=True)]
+    return b"".join((head, *bounds, *(_sized(one, element) for one in array.elements)))
 
 
 def _numeric_binary(value: Decimal, type_: ScalarType) -> bytes:
@@ -243,7 +256,10 @@ def parameter_of(data: bytes, type_: ScalarType, *, binary: bool) -> object:
         except UnicodeDecodeError as error:
             raise InvalidParameterValue(f"a parameter is no UTF-8: {error}") from error
     if type_.element is not None:
-        return Literal(_array_of(data, type_.element), type_)
+        found = _array_of(data, type_.element)
+        if len(found.lengths) < 2 and all(lower == 1 for lower in found.lowers):
+            return Literal(tuple(found.elements), type_)
+        return Literal(found, dimensioned(type_.element))
     reader = _unpacked("!I") if type_.label and type_.kind is Kind.INT8 else _READERS.get(type_.kind)
     if reader is None:
         raise UnsupportedForm(f"a parameter of type {type_} in binary is not supported", hint="Send it as text.")
@@ -254,19 +270,22 @@ def parameter_of(data: bytes, type_: ScalarType, *, binary: bool) -> object:
     return value if type_.kind in (Kind.UNCONSTRAINED, Kind.JSON, Kind.JSONB) else Literal(value, type_)
 
 
-def _array_of(data: bytes, element: ScalarType) -> tuple[Any, ...]:
+def _array_of(data: bytes, element: ScalarType) -> Dimensioned:
     try:
         dimensions, _, id = struct.unpack_from("!iiI", data)
         if dimensions == 0:
-            return ()
-        if dimensions != 1:
-            raise UnsupportedForm("an array of several dimensions is not supported", hint="Send one of one dimension.")
+            return Dimensioned()
+        if not 0 < dimensions <= MOST_DIMENSIONS:
+            raise InvalidParameterValue(f"an array has no {dimensions} dimensions")
         if parameter_type(id) not in (element, None):
             raise InvalidParameterValue(f"the elements of an array are not of type {element}")
-        (count, _) = struct.unpack_from("!ii", data, 12)
+        bounds = [struct.unpack_from("!ii", data, 12 + 8 * one) for one in range(dimensions)]
+        lengths, lowers = [length for length, _ in bounds], [lower for _, lower in bounds]
+        check_shape(lengths, lowers)
+        count = prod(lengths)
         if count > len(data):
             raise InvalidParameterValue("an array has fewer elements than it says")
-        at = 20
+        at = 12 + 8 * dimensions
         found: list[Any] = []
         for _ in range(count):
             (size,) = struct.unpack_from("!i", data, at)
@@ -277,8 +296,8 @@ def _array_of(data: bytes, element: ScalarType) -> tuple[Any, ...]:
             value = parameter_of(data[at : at + size], element, binary=True)
             found.append(value.value if isinstance(value, Literal) else value)
             at += size
-        return tuple(found)
-    except struct.error as error:
+        return Dimensioned(tuple(found), tuple(lengths), tuple(lowers)) if found else Dimensioned()
+    except (struct.error, SqlFailure) as error:
         raise InvalidParameterValue(f"incorrect binary data format of an array: {error}") from error
 
 

@@ -49,9 +49,10 @@ from mz_dagster.scalars.types import (
     RelationType,
     ScalarType,
     array_of,
+    dimensioned,
     record_of,
 )
-from mz_dagster.scalars.values import Interval
+from mz_dagster.scalars.values import Dimensioned, Interval
 from mz_dagster.storage.arrow_schema import arrow_type, update_table
 from mz_dagster.storage.row_numbers import numbered
 from tests.compute.reference import Row, Update, at, exact, exact_cell
@@ -70,6 +71,14 @@ VALUES: dict[ScalarType, list[Any]] = {
     array_of(INT4): [(), (1,), (1, None), (None, 1), (1, 2)],
     array_of(TEXT): [(), ("",), ("a", "é"), ("a", None)],
     array_of(FLOAT8): [(0.0,), (-0.0,), (_NAN, 1.0), (0.0, -0.0), (-0.0, 0.0), (None,)],
+    dimensioned(FLOAT8): [
+        Dimensioned(),
+        Dimensioned((0.0, -0.0), (1, 2), (1, 1)),
+        Dimensioned((0.0, 0.0), (1, 2), (1, 1)),
+        Dimensioned((0.0, 0.0), (2,), (1,)),
+        Dimensioned((0.0, 0.0), (2,), (0,)),
+        Dimensioned((_NAN, None), (2, 1), (1, 1)),
+    ],
     array_of(PAIR): [(), ((1, -0.0),), ((1, 0.0),), ((1, None), None), (None, (1, 0.0))],
     PAIR: [(1, -0.0), (1, 0.0), (None, _NAN), (2, None)],
 }

@@ -32,6 +32,7 @@ from mz_dagster.scalars.types import (
     Column,
     ScalarType,
     array_of,
+    dimensioned,
     numeric,
 )
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -171,6 +172,7 @@ def test_a_column_of_a_page_filter_keeps_null_where_it_is_a_key(spark: SparkSess
 def test_floats_and_what_nests_are_each_once_and_looked_up_by_their_hashes_alone() -> None:
     for type_, values in (
         (FLOAT8, [0.0, -0.0, 1.5, float("nan"), float("nan"), None]),
+        (dimensioned(FLOAT8), [((x,), (1,), (1,)) for x in (0.0, -0.0, None, float("nan"), float("nan"))] + [None]),
         (array_of(FLOAT8), [[0.0], [-0.0], [None], [float("nan")], [float("nan")], None]),
     ):
         found = keys(Column("x", type_), values)

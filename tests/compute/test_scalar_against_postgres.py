@@ -73,6 +73,7 @@ _SPELLED = (
     Kind.JSONB,
     Kind.ARRAY,
     Kind.RECORD,
+    Kind.DIMENSIONED,
 )
 
 

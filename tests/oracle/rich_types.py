@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tests.oracle.expressions import Expr
 
-ARRAYS = ("integer[]", "text[]")
+ARRAYS = ("integer[]", "text[]", "integer[][]")
 RICH_TYPES = ("interval", "time", "uuid", "bytea", "jsonb", "numeric", "varchar(5)", "char(3)", *ARRAYS)
 
 #: Values that are often equal, as text.
@@ -31,6 +31,7 @@ RICH_POOLS: dict[str, tuple[str, ...]] = {
     "varchar(5)": ("", "a", "ab", "é", "a b", "abcde"),
     "char(3)": ("", "a", "ab", "abc", "é"),
     "integer[]": ("{}", "{1}", "{1,2}", "{2,NULL,1}", "{1,1}"),
+    "integer[][]": ("{}", "{{1,2},{3,NULL}}", "{{1,2}}", "{1,2}", "[0:1]={1,2}", "{{{1}},{{2}}}"),
     "text[]": ("{}", "{a}", "{a,b}", '{"a b",NULL}', '{"",a}'),
 }  # fmt: skip
 
@@ -71,12 +72,18 @@ _FORMS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("({} || {})", ("integer[]", "integer[]")), ("array_append({}, {})", ("integer[]", "integer")),
         ("ARRAY[{}, {}]", ("integer", "integer")), ("array_remove({}, {})", ("integer[]", "integer")),
     ),
+    "integer[][]": (
+        ("({})[1:1]", ("integer[][]",)), ("array_replace({}, 1, {})", ("integer[][]", "integer")),
+        ("CAST({} AS integer[][])", ("integer[]",)), ("ARRAY[[{}, {}]]", ("integer", "integer")),
+        ("greatest({}, {})", ("integer[][]", "integer[][]")),
+    ),
     "text[]": (
         ("({} || {})", ("text[]", "text[]")), ("string_to_array({}, 'a')", ("text",)), ("ARRAY[{}]", ("text",)),
         ("array_replace({}, 'a', {})", ("text[]", "text")), ("regexp_split_to_array({}, '[ab]+')", ("text",)),
     ),
     "boolean": (
         ("({} @> {})", ("jsonb", "jsonb")), ("({} ? 'a')", ("jsonb",)), ("({} @> {})", ("integer[]", "integer[]")),
+        ("({} < {})", ("integer[][]", "integer[][]")), ("({} = ANY ({}))", ("integer", "integer[][]")),
         ("({} < {})", ("numeric", "numeric")), ("(ARRAY[{}, {}] = ARRAY[{}, 1.0])", ("numeric", "numeric", "numeric")),
         ("({} && {})", ("text[]", "text[]")), ("({} = ANY ({}))", ("integer", "integer[]")),
         ("({} ~ '^[a-z]+$')", ("text",)), ("({} !~* 'A')", ("text",)), ("({} SIMILAR TO '%(a|b)%')", ("text",)),
@@ -87,9 +94,11 @@ _FORMS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("encode({}, 'hex')", ("bytea",)), ("regexp_replace({}, '([a-z])', '<\\1>', 'g')", ("text",)),
         ("initcap({})", ("text",)), ("array_to_string({}, ',', '-')", ("text[]",)), ("CAST({} AS text)", ("char(3)",)),
         ("CAST({} AS text)", ("double precision",)), ("CAST({} AS text)", ("integer[]",)), ("({})[1]", ("text[]",)),
+        ("CAST({} AS text)", ("integer[][]",)), ("array_dims({})", ("integer[][]",)),
         ("to_char({}, 'YYYY-MM-DD HH24:MI:SS.US')", ("timestamp",)),
     ),
     "integer": (
+        ("({})[1][2]", ("integer[][]",)),
         ("array_length({}, 1)", ("integer[]",)), ("cardinality({})", ("text[]",)), ("length({})", ("bytea",)),
         ("CAST(extract(hour FROM {}) AS integer)", ("time",)), ("regexp_count({}, '[a-z]')", ("text",)),
     ),

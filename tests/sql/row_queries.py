@@ -305,10 +305,6 @@ TOGETHER = (
 REFUSED = (
     ("SELECT CASE WHEN a > 1 THEN unnest(ARRAY[a]) END FROM t", 29, "set-returning functions are not allowed in CASE"),
     ("SELECT 1 + coalesce(1, generate_series(1, 2))", 24, "set-returning functions are not allowed in COALESCE"),
-    ("SELECT ARRAY[[1], [2]]", 8, "an array of several dimensions is not supported"),
-    ("SELECT (array_agg(a))[1][2] FROM t", 8, "an array of several dimensions is not supported"),
-    ("SELECT '{{1}}'::int[]", 8, "arrays of several dimensions are not supported"),
-    ("SELECT '[0:1]={1,2}'::int[]", 8, "arrays that are not counted from 1 are not supported"),
     ("SELECT q FROM t LEFT JOIN v AS q ON t.a = q.a", 8, 'the whole row of "q" is not supported here'),
     ("SELECT array_agg(DISTINCT ROW(INTERVAL '1 day')) FROM t", 8, "array_agg(DISTINCT record) is not supported"),
     ("SELECT v FROM v ORDER BY v LIMIT 1", 1, "ordering by values of type record is not supported"),

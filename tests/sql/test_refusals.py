@@ -33,7 +33,6 @@ REFUSED = [
     ("SELECT now()", 8, "now()"),
     ("SELECT a, random() FROM t", 11, "random()"),
     ("SELECT current_timestamp", 8, "current_timestamp"),
-    ("SELECT ARRAY[[1], [2]]", 8, "array of several dimensions"),
     ("SELECT ROW()", 8, "row without values"),
     ("SELECT 'abc' 'def'", 8, "side by side"),
     ("SELECT sum(DISTINCT interval '1 day') FROM t", 8, "DISTINCT in sum() of intervals"),

@@ -38,11 +38,12 @@ from mz_dagster.scalars.types import (
     Kind,
     ScalarType,
     array_of,
+    dimensioned,
     numeric,
     record_of,
 )
 from mz_dagster.scalars.types import UUID as UUID_TYPE
-from mz_dagster.scalars.values import Interval, ZonedTime
+from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime
 from mz_dagster.storage import update_table
 from mz_dagster.storage.key_hash import key_hash, unscaled
 from mz_dagster.storage.spark.hashing import hash_modulo
@@ -115,6 +116,9 @@ _DRAWN: dict[ScalarType, Any] = {
     ScalarType(Kind.ENUM, enumeration=Enumeration.of("mood", ["sad", "ok"])): lambda: _DICE.choice(["sad", "ok"]),
     array_of(FLOAT8): lambda: [_DICE.choice([None, 0.0, -0.0, math.nan, 2.5]) for _ in range(_DICE.randrange(4))],
     array_of(INTERVAL): lambda: [_interval() for _ in range(_DICE.randrange(3))],
+    dimensioned(FLOAT8): lambda: Dimensioned(
+        [_DICE.choice([None, 0.0, -0.0, math.nan, 2.5]) for _ in range(4)], (2, 2), (1, _DICE.randrange(2))
+    ),
     RECORD: lambda: (_text(), _DICE.choice([None, -0.0]), [_DICE.choice([None, 1, 2])], _moment().date()),
 }
 

@@ -36,8 +36,10 @@ from mz_dagster.scalars.types import (
     Column,
     ScalarType,
     array_of,
+    dimensioned,
     numeric,
 )
+from mz_dagster.scalars.values import Dimensioned
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.open_tables import open_table
@@ -64,6 +66,7 @@ WIDE = (
     Column("at", array_of(TEXT)),
     Column("az", array_of(TIMESTAMPTZ)),
     Column("an", array_of(numeric(2))),
+    Column("ad", dimensioned(TEXT)),
 )
 UTC = datetime.UTC
 FULL: Row = (
@@ -84,6 +87,7 @@ FULL: Row = (
     ["a", "", None],
     [datetime.datetime(2013, 3, 31, 2, 30, 0, 123456, UTC)],
     [],
+    Dimensioned(["a", None, "", "é"], [2, 2], [1, 0]),
 )
 EMPTY: Row = (None,) * len(WIDE)
 
@@ -112,7 +116,9 @@ class Harness:
 
 
 def exact(value: Any) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, dict):
+        return tuple(map(exact, value.values()))
+    if isinstance(value, list | tuple):
         return tuple(map(exact, value))
     if isinstance(value, float):
         return ("NaN",) if math.isnan(value) else struct.pack("d", value)

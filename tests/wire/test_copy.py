@@ -20,18 +20,19 @@ from tests.wire.test_clients import environment, psql, psql_command
 TYPES = {
     "a": "integer", "b": "text", "c": "numeric", "d": "numeric(10, 2)", "e": "date", "f": "timestamptz", "g": "boolean",
     "h": "float8", "i": "bytea", "j": "jsonb", "k": "interval", "l": "integer[]", "m": "time", "n": "uuid",
-    "o": "bigint", "p": "char(3)",
+    "o": "bigint", "p": "char(3)", "q": "integer[][]", "r": "text[][]",
 }  # fmt: skip
 ROWS = (
     "(1, 'plain', 1.50, 2.5, '2020-02-29', '2020-01-01 12:00+02', true, 1.5, '\\x00ff', '{\"a\": [1, 2]}',"
-    " '1 mon -2 days', '{1,NULL,3}', '12:30', '12345678-1234-5678-1234-567812345678', 1, 'ab')",
+    " '1 mon -2 days', '{1,NULL,3}', '12:30', '12345678-1234-5678-1234-567812345678', 1, 'ab',"
+    " '{{1,NULL},{3,4}}', '{{a,\"b c\"},{NULL,\"\"}}')",
     "(2, E'tab\\there\\nline\\\\back', 'NaN', -0.01, 'infinity', '-infinity', false, 'NaN', '', '\"x\"', '0', '{}',"
-    " '00:00:00.000001', NULL, -9223372036854775808, '')",
-    "(3, '', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    " '00:00:00.000001', NULL, -9223372036854775808, '', '[0:1]={5,6}', '{}')",
+    "(3, '', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
     "(4, 'a,b \"c\" \\.', 123456789012345678901234567890.5, 0, '0999-12-31', '1970-01-01', NULL, '-Infinity', 'x',"
-    " 'null', '00:00:01', '{-1}', '23:59:59.999999', NULL, 0, 'é')",
-    "(5, '\\N', 1e-10, 1, NULL, NULL, NULL, 1e300, NULL, '1.0', NULL, NULL, NULL, NULL, NULL, NULL)",
-    "(6, '\\.', 0, 1, NULL, NULL, NULL, 0.1, NULL, '[]', NULL, NULL, NULL, NULL, NULL, NULL)",
+    " 'null', '00:00:01', '{-1}', '23:59:59.999999', NULL, 0, 'é', '{7}', NULL)",
+    "(5, '\\N', 1e-10, 1, NULL, NULL, NULL, 1e300, NULL, '1.0', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    "(6, '\\.', 0, 1, NULL, NULL, NULL, 0.1, NULL, '[]', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
 )
 OPTIONS = [
     "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 
 import psycopg
@@ -32,6 +33,7 @@ EXPRESSIONS = (
     "'00000000-0000-0000-0000-0000000000ff'::uuid",
     '\'{"b": [1, 2.50, null], "a": "x"}\'::jsonb',
     "ARRAY[1, NULL, 3], ARRAY['a,b', NULL, '\"', ''], ARRAY[]::integer[], ARRAY[1.5, 2.0]",
+    "ARRAY[[1, NULL], [3, 4]], '[0:1][2:2]={{a},{NULL}}'::text[], '[5:5]={1.5}'::float8[], '{}'::int[][]",
     "ARRAY['2020-01-01'::date], ARRAY[true, false], ARRAY[interval '1 day'], ARRAY['{}'::jsonb]",
 )
 
@@ -50,6 +52,26 @@ def test_cells_are_sent_as_postgresql_sends_them(server: Server, postgres_server
                 assert result is not None
                 found.append([(result.ftype(i), result.get_value(0, i)) for i in range(result.nfields)])
             assert found[0] == found[1], sql
+
+
+@pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+def test_arrays_of_dimensions_come_as_parameters(server: Server, postgres_server: Postgres, binary: bool) -> None:
+    form = "b" if binary else "t"
+    theirs = f"host={postgres_server.socket_dir} user={postgres_server.user} dbname={postgres_server.database}"
+    with psycopg.connect(dsn(server)) as ours, psycopg.connect(theirs) as reference:
+        for type_, value in (
+            ("int[]", [[1, 2], [3, None]]),
+            ("int8[][]", [[[10**15]], [[-1]]]),
+            ("int8[]", [7, None]),
+            ("int8[][]", [7, None]),
+            ("float8[]", [[0.5], [float("nan")]]),
+            ("text[]", [["a", 'b "c"'], [None, ""]]),
+            ("date[]", [[date(2020, 2, 29), None]]),
+            ("int[][]", []),
+        ):
+            sql = f"SELECT (%{form}::{type_})::text, array_dims(%{form}::{type_})".encode()
+            found = [one.execute(sql, [value, value]).fetchall() for one in (ours, reference)]
+            assert found[0] == found[1], (type_, value)
 
 
 @given(st.decimals(allow_nan=True, allow_infinity=True, places=None))

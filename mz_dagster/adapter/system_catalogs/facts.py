@@ -236,8 +236,8 @@ def type_modifier(type_: ScalarType) -> int:
         >>> type_modifier(numeric(2)), type_modifier(ScalarType(Kind.VARCHAR, length=10))
         (2490374, 14)
     """
-    if type_.element is not None:
-        return -1 if type_.label else type_modifier(type_.element)
+    if type_.array_element is not None:
+        return -1 if type_.label else type_modifier(type_.array_element)
     if type_.length:
         return type_.length + 4
     modifier = type_.modifier
@@ -497,10 +497,10 @@ class Facts:
 
     def type_id(self, type_: ScalarType) -> int:
         """Returns the object id of a type; that of arrays of an enumeration is the next one behind its own."""
-        element = type_.element or type_
+        element = type_.array_element or type_
         if element.enumeration is None:
             return type_id(type_)
-        return self._enumeration_ids[element.enumeration.name] + (type_.element is not None)
+        return self._enumeration_ids[element.enumeration.name] + (element is not type_)
 
     @cached_property
     def _visible(self) -> Mapping[str, str]:

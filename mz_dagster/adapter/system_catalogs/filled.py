@@ -16,7 +16,7 @@ from mz_dagster.adapter.system_catalogs.of_functions import functions
 from mz_dagster.adapter.system_catalogs.of_types import collation_of, size_of, types
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import type_id
-from mz_dagster.scalars.types import BOOL, INT8, Column
+from mz_dagster.scalars.types import BOOL, INT8, Column, Kind
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.statements import CheckConstraint
@@ -119,7 +119,7 @@ def _attribute(facts: Facts, relation: int, number: int, column: Column, **other
         "attstattarget": -1,
         "attlen": size_of(column.type),
         "attnum": number,
-        "attndims": 1 if column.type.element is not None else 0,
+        "attndims": 2 if column.type.kind is Kind.DIMENSIONED else int(column.type.element is not None),
         "attcacheoff": -1,
         "atttypmod": type_modifier(column.type),
         "attbyval": 0 < size_of(column.type) <= 8,

@@ -76,11 +76,12 @@ def _columns(facts: Facts) -> Iterator[Cells]:
 
 def _column(facts: Facts, number: int, column: Column) -> dict[str, Value]:
     type_ = column.type
-    enumeration = (type_.element or type_).enumeration
+    element = type_.array_element
+    enumeration = (element or type_).enumeration
     if enumeration is not None:
         return _enumerated(facts, number, column)
-    udt = f"_{ids_of(type_.element).name}" if type_.element is not None and not type_.label else ids_of(type_).name
-    shown = "ARRAY" if type_.element is not None else formatted_type(type_id(type_), NO_MODIFIER)
+    udt = f"_{ids_of(element).name}" if element is not None and not type_.label else ids_of(type_).name
+    shown = "ARRAY" if element is not None else formatted_type(type_id(type_), NO_MODIFIER)
     return {
         "column_name": column.name,
         "ordinal_position": number,
@@ -100,8 +101,8 @@ def _column(facts: Facts, number: int, column: Column) -> dict[str, Value]:
 
 
 def _enumerated(facts: Facts, number: int, column: Column) -> dict[str, Value]:
-    is_array = column.type.element is not None
-    id = facts.type_id(column.type.element or column.type)
+    is_array = column.type.array_element is not None
+    id = facts.type_id(column.type.array_element or column.type)
     made = next(one for one in facts.enumerations if one.id == id)
     return {
         **_column(facts, number, Column(column.name, TEXT, column.nullable)),
@@ -115,7 +116,7 @@ def _enumerated(facts: Facts, number: int, column: Column) -> dict[str, Value]:
 def _measures(type_: ScalarType) -> dict[str, Value]:
     """Returns what is said of the size of a type."""
     kind = type_.kind
-    if type_.element is not None or type_.label in ("oid", "xid"):
+    if type_.array_element is not None or type_.label in ("oid", "xid"):
         return {}
     if kind in (Kind.VARCHAR, Kind.CHAR):
         return {"character_maximum_length": type_.length, "character_octet_length": 4 * type_.length}

@@ -29,12 +29,13 @@ _ELEMENT_OF_VECTOR = {"int2vector": 21, "oidvector": 26, "name": 18}
 
 def size_of(type_: ScalarType) -> int:
     """Returns how many bytes a value of a type has in PostgreSQL; -1 if they vary."""
-    return -1 if type_.element is not None else ids_of(type_).size
+    return -1 if type_.array_element is not None else ids_of(type_).size
 
 
 def collation_of(type_: ScalarType) -> int:
     """Returns the object id of the collation by which values of a type compare; 0 if by none."""
-    return ids_of(type_.element if type_.element is not None and not type_.label else type_).collation
+    element = type_.array_element
+    return ids_of(element if element is not None and not type_.label else type_).collation
 
 
 def types(facts: Facts) -> Iterator[Mapping[str, Value]]:

@@ -40,6 +40,7 @@ _SMALL = frozenset(Kind) - {
     Kind.JSONB,
     Kind.ARRAY,
     Kind.RECORD,
+    Kind.DIMENSIONED,
 }
 #: The bits in which Spark numbers the rows of a partition.
 _OF_PARTITION = 2**33 - 1

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
+from mz_dagster.functions.arrays.dimensions import Plain, from_one
+from mz_dagster.functions.arrays.limits import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW, failure
@@ -123,6 +124,13 @@ def _with_null_last(array: Sequence[Any]) -> list[tuple[bool, Any]]:
     return [(one is None, one) for one in array]
 
 
+def _in_order(array: Plain) -> list[tuple[int, Any, int]]:
+    """Returns what orders arrays of any dimensions: their elements, NULL last, and behind these their dimensions."""
+    elements, lengths, lowers = array
+    ranked = [(int(one is None), one, 0) for one in elements]
+    return ranked + [(-1, None, number) for number in (len(lengths), *lengths, *lowers)]
+
+
 # Series of numbers.
 
 
@@ -175,6 +183,10 @@ STRICT_ARRAYS: Mapping[str, Builder] = {
     "trim_array": lambda _: _trimmed,
     "elements_array": lambda _: _at_places,
     "order_array": lambda _: _with_null_last,
+    **{f"{name}_dimensioned": _compared(getattr(operator, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    "dimensioned": lambda _: lambda *parts: parts,
+    "dimensioned_list": lambda _: from_one,
+    "order_dimensioned": lambda _: _in_order,
     "field": lambda _: operator.getitem,
     **PARTS,
     "generate_subscripts": lambda _: _subscripts,

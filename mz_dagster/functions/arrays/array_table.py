@@ -10,11 +10,7 @@ from collections.abc import Iterator
 from mz_dagster.functions.signature import Function, Nullability, Overload
 from mz_dagster.scalars.types import TEXT, Kind, array_of
 
-_A, _R, _T, _B, _I4 = Kind.ARRAY, Kind.RECORD, Kind.TEXT, Kind.BOOL, Kind.INT4
-#: PostgreSQL's limit to the elements of an array.
-ARRAY_ELEMENTS = 134_217_727
-TOO_LONG = f"54000 array size exceeds the maximum allowed ({ARRAY_ELEMENTS})"
-SEVERAL_DIMENSIONS = "0A000 arrays of several dimensions are not supported"
+_A, _D, _R, _T, _B, _I4 = Kind.ARRAY, Kind.DIMENSIONED, Kind.RECORD, Kind.TEXT, Kind.BOOL, Kind.INT4
 _NEVER, _ALWAYS = Nullability.NEVER, Nullability.ALWAYS
 
 
@@ -63,6 +59,39 @@ def functions() -> Iterator[Function]:
     yield Function("array_to_string", (), _T, strict=False, nullability=_ALWAYS)
     yield Function("string_to_array_by", (_T, _T), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)
     yield Function("string_to_array", (_T, _T, _T), _A, strict=False, nullability=Nullability.IF_FIRST_ARGUMENT)
+    yield from _of_dimensions()
+
+
+def _of_dimensions() -> Iterator[Function]:
+    """Yields the implementations over arrays of any dimensions; `dimensioned.py` puts functions of SQL together."""
+    # Of its elements, lengths and lower bounds; of a list; of texts, and back.
+    yield Function("dimensioned", (_A, _A, _A), _D)
+    yield Function("dimensioned_list", (_A,), _D)
+    yield Function("dimensioned_of_text", (_T,), _D, fallible=True)
+    yield Function("dimensioned_text", (_A, _A, _A), _T)
+    yield Function("dimensions_text", (_A, _A), _T, nullability=_ALWAYS)
+    # Of one dimension the elements; the second argument is what is wrong with others.
+    yield Function("one_dimension", (_D, _T), _A, fallible=True)
+    yield Function("counted_from_one", (_D, _T), _A, fallible=True)
+    # The elements at subscripts, or between bounds; the last argument says which of these there are.
+    yield Function("dimensioned_subscript", (_D, _A), None, nullability=_ALWAYS)
+    yield Function("dimensioned_slice", (_D, _A, _A, _A), _D, nullability=_ALWAYS)
+    yield Function("dimensioned_trim", (_D, _I4), _D, fallible=True)
+    yield Function("dimensioned_cat", (_D, _D), _D, fallible=True)
+    # With the element of a list behind, before; what is left of elements, with the lower bound that they had.
+    yield Function("dimensioned_append", (_D, _A), _D, fallible=True)
+    yield Function("dimensioned_prepend", (_A, _D), _D, fallible=True)
+    yield Function("dimensioned_kept", (_A, _A), _D)
+    yield Function("place_from", (_I4, _I4), _I4)
+    yield Function("shifted_places", (_A, _I4), _A)
+    yield Function("dimensioned_subscripts", (_A, _A, _I4, _B), _A)
+    yield Function("dimensioned_fill", (_A, _D), _D, fallible=True)
+    yield Function("dimensioned_fill_from", (_A, _D, _D), _D, fallible=True)
+    # Of arrays one of one more dimension: what ARRAY[...] makes of them, and what array_agg does.
+    yield Function("stacked_arrays", (_A,), _D, fallible=True)
+    yield Function("accumulated_arrays", (_A,), _D, fallible=True)
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        yield Function(f"{name}_dimensioned", (_D, _D), _B)
 
 
 def overloads() -> Iterator[Overload]:

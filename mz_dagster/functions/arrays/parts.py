@@ -29,7 +29,7 @@ def _by_parts(type_: ScalarType, rule: Callable[[ScalarType], Mapped]) -> Mapped
     if type_.element is not None:
         element = _by_parts(type_.element, rule)
         return lambda values: [None if one is None else element(one) for one in values]
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         fields = [_by_parts(one, rule) for _, one in type_.fields]
         return lambda cells: tuple(
             None if cell is None else field(cell) for field, cell in zip(fields, cells, strict=True)

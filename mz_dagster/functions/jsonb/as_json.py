@@ -5,9 +5,11 @@ As `to_jsonb`, but a json and a jsonb keep their text, and a number the digits t
 
 from __future__ import annotations
 
+from mz_dagster.functions.arrays.dimensioned import elements_of, lengths_of
 from mz_dagster.functions.casts import cast
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb.as_jsonb import NUMBERS, as_jsonb, with_null
+from mz_dagster.functions.jsonb.json_text import UNSEEN
 from mz_dagster.functions.signature import type_name
 from mz_dagster.scalars.record import field
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
@@ -36,6 +38,11 @@ def as_json(value: Scalar, separator: str = COMMA) -> Scalar | Failure:
         return value
     if kind is Kind.ARRAY:
         return _of_array(value, separator)
+    if kind is Kind.DIMENSIONED:
+        flat = _of_array(elements_of(value), UNSEEN)
+        if isinstance(flat, Failure):
+            return flat
+        return Call("json_nested", (flat, lengths_of(value), Literal(separator, TEXT)), JSON, value.nullable)
     if kind is Kind.RECORD:
         return _of_record(value, separator)
     if kind in _SHOWN_NUMBERS:

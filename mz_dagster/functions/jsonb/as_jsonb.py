@@ -6,6 +6,7 @@ what has no form of its own becomes a string of its text.
 
 from __future__ import annotations
 
+from mz_dagster.functions.arrays.dimensioned import elements_of, lengths_of
 from mz_dagster.functions.casts import cast, short_name
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.session_zone import zoned
@@ -45,6 +46,8 @@ def as_jsonb(value: Scalar) -> Scalar | Failure:
         return _call(f"to_jsonb_{short_name(kind)}", value)
     if kind is Kind.ARRAY:
         return _of_array(value)
+    if kind is Kind.DIMENSIONED:
+        return _of_dimensions(value)
     if kind is Kind.RECORD:
         return _of_record(value)
     text = _text(value)
@@ -68,7 +71,7 @@ def with_null(document: Scalar | Failure, null: Literal) -> Scalar | Failure:
 def as_key(value: Scalar, missing: str) -> Scalar | Failure:
     """Returns `value` as the key of an object: a text; NULL is the error `missing`, a SQLSTATE with its message."""
     kind = value.type.kind
-    if kind in (Kind.JSON, Kind.JSONB, Kind.ARRAY, Kind.RECORD):
+    if kind in (Kind.JSON, Kind.JSONB, Kind.ARRAY, Kind.DIMENSIONED, Kind.RECORD):
         return Failure("22023", "key value must be scalar, not array, composite, or json")
     if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         quoted = _call(f"to_jsonb_{short_name(kind)}", value)
@@ -104,13 +107,20 @@ def _of_array(value: Scalar) -> Scalar | Failure:
     texts = cast(value.type, array_of(TEXT))
     if isinstance(texts, Failure) or element.kind in (Kind.CHAR, Kind.RECORD):
         return Failure("0A000", f"to_jsonb({type_name(value.type)}) is not supported", "Cast its elements to text.")
-    if element.kind in NUMBERS:
+    if element.kind in NUMBERS or element.kind is Kind.UNCONSTRAINED:
         function = "to_jsonb_array_number"
     elif element.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         function = "to_jsonb_array_timestamp"
     else:
         function = "to_jsonb_array_text"
     return _call(function, texts.apply(value))
+
+
+def _of_dimensions(value: Scalar) -> Scalar | Failure:
+    flat = _of_array(elements_of(value))
+    if isinstance(flat, Failure):
+        return flat
+    return Call("jsonb_nested", (flat, lengths_of(value)), JSONB, value.nullable)
 
 
 def _of_record(value: Scalar) -> Scalar | Failure:

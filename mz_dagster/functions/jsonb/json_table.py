@@ -39,6 +39,7 @@ _OTHERS: tuple[tuple[str, str, tuple[Kind, ...], Kind, bool], ...] = (
 _UNNAMED: tuple[tuple[str, tuple[Kind, ...], Kind], ...] = (
     ("to_json_number", (_T,), _J),
     ("json_of_list", (_ARRAY, _T), _J),
+    ("json_nested", (_J, _ARRAY, _T), _J),
     ("json_of_texts", (_ARRAY, _T), _J),
     ("json_of_numbers", (_ARRAY, _T), _J),
     ("json_of_timestamps", (_ARRAY, _T), _J),

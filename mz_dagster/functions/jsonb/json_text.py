@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from json.encoder import encode_basestring
 
+from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.jsonb.jsonb import (
     check_escapes,
     document_of,
@@ -21,6 +22,8 @@ from mz_dagster.functions.jsonb.jsonb_functions import pairs_of_texts
 from mz_dagster.functions.jsonb.jsonb_operators import index_of_step
 from mz_dagster.functions.registry import SqlFailure, pure
 
+#: What stands between values that are put apart again: no json has it.
+UNSEEN = "\x1e"
 _KINDS = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
 
 
@@ -277,6 +280,12 @@ def array_of(values: Sequence[str | None], separator: str) -> str:
         '[1, null]'
     """
     return "[" + separator.join(["null" if one is None else one for one in values]) + "]"
+
+
+@pure("json_nested")
+def nested(values: str, lengths: Sequence[int], separator: str) -> str:
+    """Returns the arrays in an array of values, which stand in one with `UNSEEN` between them, by their dimensions."""
+    return nested_json(values[1:-1].split(UNSEEN), lengths, separator)
 
 
 @pure("json_of_texts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring
 
+from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.jsonb.jsonb import (
     Node,
     Number,
@@ -246,6 +247,17 @@ def elements(text: str) -> list[str]:
 def elements_text(text: str) -> list[str | None]:
     """Returns the elements of an array as texts."""
     return [text_of(one) for one in _extracted(text)]
+
+
+@pure("jsonb_nested")
+def nested(values: str, lengths: Sequence[int]) -> str:
+    """Returns the arrays in an array of values, by their dimensions.
+
+    Example:
+        >>> nested("[1, 2, 3, 4]", [2, 2])
+        '[[1, 2], [3, 4]]'
+    """
+    return nested_json(elements(values), lengths, ", ", ", ")
 
 
 def _extracted(text: str) -> list[Node]:

@@ -82,6 +82,7 @@ _UNNAMED: tuple[tuple[str, tuple[Kind, ...], Kind, bool], ...] = (
     ("to_jsonb_array_number", (_ARRAY,), _J, False),
     ("to_jsonb_array_text", (_ARRAY,), _J, False),
     ("to_jsonb_array_timestamp", (_ARRAY,), _J, False),
+    ("jsonb_nested", (_J, _ARRAY), _J, False),
     ("jsonb_object_of_pairs", (_ARRAY,), _J, True),
     ("jsonb_build_array", (), _J, True),
     ("jsonb_build_object", (), _J, True),

@@ -50,6 +50,7 @@ from mz_dagster.plan.rewriting import (
 )
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
 from mz_dagster.scalars.types import BOOL, INT8, Column, Kind, RelationType
+from mz_dagster.scalars.values import Dimensioned
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
@@ -293,12 +294,19 @@ def _folded_connector(call: Call) -> Scalar:
 
 def _is_long(scalar: Scalar) -> bool:
     """Returns whether a scalar is an array of many elements, which to read anew for every row would take long."""
-    return isinstance(scalar, Literal) and isinstance(scalar.value, tuple) and len(scalar.value) > _FEW_ELEMENTS
+    if not isinstance(scalar, Literal) or not isinstance(scalar.value, tuple):
+        return False
+    elements = scalar.value.elements if isinstance(scalar.value, Dimensioned) else scalar.value
+    return len(elements) > _FEW_ELEMENTS
 
 
 def _value_of(call: Call) -> Literal | None:
     """Returns the value of a call of literals, None if it is not known or an error."""
-    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call) or any(map(_is_long, call.arguments)):
+    if (
+        call.type.kind in (Kind.ARRAY, Kind.RECORD, Kind.DIMENSIONED)
+        or not is_evaluable(call)
+        or any(map(_is_long, call.arguments))
+    ):
         return None
     try:
         value = value_of(call)

@@ -70,7 +70,7 @@ def flags_type(type_: ScalarType) -> str:
     """Returns Spark's type of `minus_zeros`."""
     if type_.element is not None:
         return f"array<{flags_type(type_.element)}>"
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         return f"struct<{', '.join(f'f{i}: {flags_type(one)}' for i, (_, one) in enumerate(type_.fields, 1))}>"
     return "boolean"
 
@@ -84,7 +84,7 @@ def _each_leaf(value: Column, type_: ScalarType, rule: Callable[[Column, ScalarT
     if type_.element is not None:
         element = type_.element
         return sf.transform(value, lambda one: _each_leaf(one, element, rule))
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         return each_field(value, type_, lambda one, field: _each_leaf(one, field, rule))
     return rule(value, type_)
 
@@ -100,7 +100,7 @@ def _flagged(value: Column, flags: Column, type_: ScalarType) -> Column:
     if type_.element is not None:
         element = type_.element
         return sf.zip_with(value, flags, lambda one, flag: _flagged(one, flag, element))
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         fields = [
             _flagged(value.getField(f"f{i}"), flags.getField(f"f{i}"), one).alias(f"f{i}")
             for i, (_, one) in enumerate(type_.fields, 1)

@@ -33,7 +33,7 @@ def spark_type(scalar: ScalarType) -> types.DataType:
     """
     if scalar.element is not None:
         return types.ArrayType(spark_type(scalar.element))
-    if scalar.kind is Kind.RECORD:
+    if scalar.is_composite:
         fields = enumerate(scalar.fields, 1)
         return types.StructType([types.StructField(f"f{i}", spark_type(one)) for i, (_, one) in fields])
     if scalar.kind is Kind.NUMERIC:

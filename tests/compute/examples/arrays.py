@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from mz_dagster.functions import Cast, cast, resolve_table_function
+from mz_dagster.functions import Cast, Failure, cast, resolve_table_function
+from mz_dagster.functions.arrays.dimensioned import accumulated, part_between, stacked, subscript
+from mz_dagster.functions.jsonb.as_json import as_json
+from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
 from mz_dagster.functions.membership import among
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal
@@ -27,6 +31,7 @@ from mz_dagster.scalars.types import (
     Kind,
     ScalarType,
     array_of,
+    dimensioned,
     numeric,
 )
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
@@ -59,6 +64,21 @@ POOLS["zoned"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56+02",NULL}'])
 POOLS["clocks"] = (array_of(TIME), ["{12:34:56.7,NULL}"])
 POOLS["chars"] = (array_of(ScalarType(Kind.CHAR, length=3)), ["{a,abc,NULL}"])
 POOLS["reals"] = (array_of(FLOAT4), ["{0.1,1e10,NaN}"])
+_GRIDS = ["{}", "{1}", "{{1,2},{3,NULL}}", "[0:1]={1,2}", "[0:1][5:5]={{1},{2}}", "{{{1},{2}}}", "{{1,2,3,NULL}}"]
+POOLS["grids"] = (dimensioned(INT4), _GRIDS)
+POOLS["bigint_grids"] = (dimensioned(INT8), ["{{1,2},{3,9223372036854775807}}", "{}", "[2:3]={1,NULL}"])
+POOLS["text_grids"] = (dimensioned(TEXT), ["{}", '{{a,"b c"},{"",NULL}}', '[0:0]={"\\"{}"}', "{a,b}", "{{a,a}}"])
+POOLS["float_grids"] = (dimensioned(FLOAT8), ["{{0.1,-0}}", "{{0.1,0}}", "{{NaN},{NULL}}", "[0:1]={NaN,1}"])
+POOLS["day_grids"] = (dimensioned(DATE), ["{{2020-02-29,NULL}}", "{{0001-01-01},{9999-12-31}}"])
+POOLS["moment_grids"] = (dimensioned(TIMESTAMPTZ), ['{{"2020-02-29 12:34:56+02",NULL}}', "{}"])
+POOLS["span_grids"] = (dimensioned(INTERVAL), ['{{"1 mon",NULL}}', '{{"30 days",NULL}}', '{"1 mon"}'])
+POOLS["jsonb_grids"] = (dimensioned(JSONB), [r'{{"{\"b\": 1.50}",1},{NULL,2}}', "{{1.0}}", "{1}"])
+POOLS["price_grids"] = (dimensioned(numeric(2)), ["{{1.50},{-0.01}}", "{}"])
+POOLS["amount_grids"] = (dimensioned(UNCONSTRAINED), ["{{1.0,2}}", "{{1,2.00}}", "{{NULL,1e40}}"])
+POOLS["grid_text"] = (
+    TEXT,
+    ["{}", "{{1,2},{3,4}}", "{{1},{2,3}}", "[0:1]={1,2}", "[1:1][2:2]={{7}}", "{{1,2}", "{{x}}", "[2:1]={}", "{{1}}x"],
+)
 POOLS["separator_text"] = (TEXT, ["", ",", "a", ", ", "\\E", "\\", ".", "é"])
 POOLS["few_int4"] = (INT4, ["-1", "0", "1", "2", "3", "2147483647", "-2147483648"])
 POOLS["split_text"] = (TEXT, ["", "a,b,,c", ",", "a, b", "é🐘,x", "a\\Eb", "a.b", "\\", "aaa", "a,b\\Ec"])
@@ -92,6 +112,71 @@ def examples() -> Iterator[Example]:
     yield from _casts()
     yield from _records()
     yield from _series()
+    yield from _grids()
+
+
+def _grids() -> Iterator[Example]:
+    """Yields the examples of arrays of any dimensions."""
+    for pool in ("grids", "text_grids", "float_grids", "span_grids", "jsonb_grids", "amount_grids"):
+        for symbol in ("=", "<", ">="):
+            yield operator(symbol, pool, pool)
+        yield operator("IS NOT DISTINCT FROM", pool, pool, name="is not distinct from")
+    for symbol in ("<>", "<=", ">", "@>", "<@", "&&", "||"):
+        yield operator(symbol, "grids", "grids")
+    yield operator("||", "grids", "int4")
+    yield operator("||", "int4", "grids")
+    yield operator("||", "grids", "ints")
+    yield operator("||", "text_grids", "text_grids")
+    yield function("greatest", "grids", "grids")
+    yield function("least", "float_grids", "float_grids")
+    for name in ("cardinality", "array_ndims", "array_dims"):
+        yield function(name, "grids")
+    for name in ("array_length", "array_upper", "array_lower"):
+        yield function(name, "grids", "few_int4")
+    yield function("array_position", "grids", "few_int4")
+    yield function("array_position", "grids", "few_int4", "few_int4")
+    yield function("array_positions", "grids", "few_int4")
+    yield function("array_remove", "grids", "few_int4")
+    yield function("array_replace", "grids", "few_int4", "few_int4")
+    yield function("array_replace", "amount_grids", "amount", "amount")
+    yield function("trim_array", "grids", "few_int4")
+    yield function("array_to_string", "text_grids", "separator_text", "needle")
+    yield function("array_to_string", "float_grids", "separator_text")
+    yield function("width_bucket", "few_int4", "grids")
+    yield function("array_fill", "few_int4", "grids")
+    yield function("array_fill", "text", "grids", "grids")
+    (grid,) = columns_of(("grids",))
+    twice = Call("array", (grid, grid), array_of(grid.type), False)
+    for sql, call in (
+        ("({0})[1][2]", subscript(grid, [Literal(1, INT4), Literal(2, INT4)])),
+        ("({0})[0:1]", part_between(grid, [Literal(0, INT4)], [Literal(1, INT4)])),
+        ("({0})[:][2:NULL]", part_between(grid, [None, Literal(2, INT4)], [None, Literal(None, INT4)])),
+        ("ARRAY[{0}, {0}]", stacked([grid, grid], INT4)),
+        ("(SELECT array_agg(x) FROM (VALUES ({0}), ({0})) AS v(x))", accumulated(twice, INT4)),
+    ):
+        yield Example(sql, call, ("grids",))
+    lists = casting("grids", array_of(INT4))
+    yield replace(lists, tolerates=lambda ours, theirs, row: ours is not None and ours.startswith("!0A000 a value of"))
+    for pools in (("grids", "few_int4"), ("grids", "few_int4", "bool")):
+        columns = columns_of(pools)
+        resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
+        given = [f"{{{i}}}" for i in range(len(pools))]
+        rows = f"ARRAY(SELECT generate_subscripts({', '.join(given)}))"
+        some = " AND ".join(f"{one} IS NOT NULL" for one in given)
+        yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), pools)
+    for pool in ("grids", "text_grids", "float_grids", "moment_grids", "amount_grids", "jsonb_grids"):
+        (column,) = columns_of((pool,))
+        for name, made in (("to_json", as_json(column)), ("to_jsonb", as_jsonb(column))):
+            assert not isinstance(made, Failure)
+            yield Example(f"{name}({{0}})", made, (pool,))
+    for pool in POOLS:
+        if pool.endswith("_grids") or pool == "grids":
+            yield casting(pool, TEXT)
+    for pool, type_ in (("grids", INT8), ("bigint_grids", INT4), ("text_grids", FLOAT8), ("price_grids", INT4)):
+        yield casting(pool, dimensioned(type_))
+    yield casting("ints", dimensioned(INT8))
+    yield casting("grid_text", dimensioned(INT4))
+    yield casting("grid_text", dimensioned(TEXT))
 
 
 def _operators() -> Iterator[Example]:

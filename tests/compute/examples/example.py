@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mz_dagster.functions import Cast, Failure, Resolved, cast, resolve_function, resolve_operator
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
+from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import (
     BOOL,
     DATE,
@@ -183,9 +183,9 @@ def columns_of(pools: Sequence[str]) -> list[ColumnRef]:
 
 def applied(resolved: Resolved | Failure, arguments: Sequence[Any]) -> Scalar:
     assert isinstance(resolved, Resolved), str(resolved)
-    call = resolved.apply(arguments)
-    assert isinstance(call, Call), str(call)
-    return call
+    found = resolved.apply(arguments)
+    assert not isinstance(found, Failure), str(found)
+    return found
 
 
 def operator(sql: str, *pools: str, name: str | None = None) -> Example:

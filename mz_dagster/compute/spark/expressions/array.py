@@ -17,7 +17,7 @@ from mz_dagster.compute.spark.expressions.emitter import emit, literal
 from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python, parts_in_python
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
-from mz_dagster.functions.arrays.array_table import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
+from mz_dagster.functions.arrays.limits import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.plan.representations import REPRESENTATIONS, comparable
@@ -106,14 +106,18 @@ def _as_compared(scalar: Scalar) -> Scalar:
 
 def _compared(invocation: Invocation, number: int) -> Column:
     """Returns an argument, a value or an array, in a form that Spark compares as PostgreSQL does the argument."""
-    value, type_ = invocation.values[number], invocation.scalars[number].type
+    return _compared_form(invocation.values[number], invocation.scalars[number].type, invocation.share)
+
+
+def _compared_form(value: Column, type_: ScalarType, share: Callable[..., list[Column]]) -> Column:
+    """Returns a value or an array in a form that Spark compares as PostgreSQL does it."""
     scalar = _as_compared(ColumnRef(0, type_.element or type_))
     if not isinstance(scalar, Call):
         return value
     if type_.element is None:
-        (shared,) = invocation.share(emit(scalar, [value]).value)
+        (shared,) = share(emit(scalar, [value]).value)
         return shared
-    compared, error = _each(value, scalar, invocation.share)
+    compared, error = _each(value, scalar, share)
     assert error is None, "to bring a value into another form does not fail"
     return compared
 
@@ -137,7 +141,7 @@ def _unsigned(value: Column, type_: ScalarType) -> Column:
     if type_.element is not None:
         element = type_.element
         return sf.transform(value, lambda one: _unsigned(one, element))
-    if type_.kind is Kind.RECORD:
+    if type_.is_composite:
         return each_field(value, type_, _unsigned)
     if type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
         return sf.when(value == 0, sf.lit(0.0).cast(spark_type(type_))).otherwise(value)
@@ -223,6 +227,57 @@ def _quantified(invocation: Invocation) -> Outcome:
     failures = sf.filter(sf.transform(array, failure), lambda text: text.isNotNull())
     error = sf.when(~decided, sf.get(failures, sf.lit(0)))
     return sf.when(error.isNull(), outcome), error
+
+
+# Arrays of any dimensions: structs of their elements, lengths and lower bounds.
+
+
+@strict("dimensioned")
+def _dimensioned(invocation: Invocation) -> Outcome:
+    fields = [value.alias(f"f{i}") for i, value in enumerate(invocation.values, 1)]
+    return _where(invocation, sf.struct(*fields).cast(spark_type(invocation.type))), None
+
+
+@strict("dimensioned_list")
+def _dimensioned_list(invocation: Invocation) -> Outcome:
+    (values,) = invocation.values
+    none = sf.array().cast("array<int>")
+    lengths, lowers = (
+        sf.when(sf.size(values) > 0, sf.array(one)).otherwise(none) for one in (sf.size(values), sf.lit(1))
+    )
+    found = sf.struct(values.alias("f1"), lengths.alias("f2"), lowers.alias("f3"))
+    return _where(invocation, found.cast(spark_type(invocation.type))), None
+
+
+def _in_order(array: Column, elements: Column, element: ScalarType) -> Column:
+    """Returns what orders arrays of any dimensions, given their elements in a form of a type that Spark compares."""
+
+    def part(rank: Column, cell: Column, number: Column) -> Column:
+        return sf.struct(rank.alias("f1"), cell.alias("f2"), number.alias("f3"))
+
+    cells = sf.transform(elements, lambda one: part(one.isNull().cast("int"), one, sf.lit(0)))
+    shape = sf.concat(sf.array(sf.size(array.getField("f2"))), array.getField("f2"), array.getField("f3"))
+    none = sf.lit(None).cast(spark_type(element))
+    return sf.concat(cells, sf.transform(shape, lambda one: part(sf.lit(-1), none, one)))
+
+
+@strict("order_dimensioned")
+def _order_dimensioned(invocation: Invocation) -> Outcome:
+    (array,) = invocation.values
+    element = _element(invocation.scalars[0].type.parts[0])
+    ordered = _in_order(array, array.getField("f1"), element)
+    return _where(invocation, ordered.cast(spark_type(invocation.type))), None
+
+
+@strict(*(f"{name}_dimensioned" for name in ("eq", "ne", "lt", "le", "gt", "ge")))
+def _dimensioned_comparison(invocation: Invocation) -> Outcome:
+    sides: list[Column] = []
+    for array, scalar in zip(invocation.values, invocation.scalars, strict=True):
+        listed = scalar.type.parts[0]
+        elements = _compared_form(array.getField("f1"), listed, invocation.share)
+        compared = _as_compared(ColumnRef(0, _element(listed))).type
+        sides.append(_where(invocation, _in_order(array, elements, compared)))
+    return compare(invocation.function[:2], *sides), None
 
 
 # Places.

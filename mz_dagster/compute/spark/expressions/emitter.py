@@ -41,7 +41,7 @@ from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.membership import AMONG
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.functions.references import PURE
-from mz_dagster.plan.representations import representation_of
+from mz_dagster.plan.representations import representation_of, sortable
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, children
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.scalars.values import to_stored
@@ -250,7 +250,7 @@ def literal(scalar: Literal) -> Column:
             assert type_.element is not None
             elements = [literal(Literal(one, type_.element)) for one in value]
             return sf.array(*elements).cast(spark_type(type_))
-        case Kind.RECORD:
+        case Kind.RECORD | Kind.DIMENSIONED:
             assert isinstance(value, tuple)
             fields = zip(value, type_.fields, strict=True)
             cells = [literal(Literal(one, field)).alias(f"f{i}") for i, (one, (_, field)) in enumerate(fields, 1)]
@@ -336,6 +336,8 @@ def _extreme(scalar: Call, arguments: Sequence[Emitted]) -> tuple[Column, Column
     if scalar.type.kind is Kind.UNCONSTRAINED:
         order = sf.udf(on_worker(PURE["order_unconstrained"], fallible=False), "binary", useArrow=True)
         keys = [[order(value)] for value in values]
+    elif scalar.type.kind is Kind.DIMENSIONED:
+        keys = [[emit(sortable(ColumnRef(0, scalar.type)), [value]).value] for value in values]
     elif scalar.type.kind is Kind.INTERVAL:
         keys = [[*lengths_of(value)] for value in values]
     else:

@@ -129,7 +129,7 @@ def plain_type(type_: ScalarType) -> types.DataType:
         case Kind.ARRAY:
             assert type_.element is not None
             return types.ArrayType(plain_type(type_.element))
-        case Kind.RECORD:
+        case Kind.RECORD | Kind.DIMENSIONED:
             fields = enumerate(type_.fields, 1)
             return types.StructType([types.StructField(f"f{i}", plain_type(one)) for i, (_, one) in fields])
         case _:
@@ -149,7 +149,7 @@ def plain_form(value: Column, type_: ScalarType) -> Column:
         case Kind.ARRAY if type_.element is not None and plain_type(type_.element) != spark_type(type_.element):
             element = type_.element
             return sf.transform(value, lambda one: plain_form(one, element))
-        case Kind.RECORD if plain_type(type_) != spark_type(type_):
+        case Kind.RECORD | Kind.DIMENSIONED if plain_type(type_) != spark_type(type_):
             return each_field(value, type_, plain_form)
         case _:
             return value
@@ -167,7 +167,7 @@ def restored(value: Column, type_: ScalarType) -> Column:
         case Kind.ARRAY if type_.element is not None and plain_type(type_.element) != spark_type(type_.element):
             element = type_.element
             return sf.transform(value, lambda one: restored(one, element))
-        case Kind.RECORD if plain_type(type_) != spark_type(type_):
+        case Kind.RECORD | Kind.DIMENSIONED if plain_type(type_) != spark_type(type_):
             return each_field(value, type_, restored)
         case _:
             return value

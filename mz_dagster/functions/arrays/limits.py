@@ -1,0 +1,22 @@
+"""How large arrays can be, and what is said of those that are larger."""
+
+from __future__ import annotations
+
+#: PostgreSQL's limit to the elements of an array.
+ARRAY_ELEMENTS = 134_217_727
+#: PostgreSQL's limit to its dimensions.
+MOST_DIMENSIONS = 6
+TOO_LONG = f"54000 array size exceeds the maximum allowed ({ARRAY_ELEMENTS})"
+SEVERAL_DIMENSIONS = "0A000 arrays of several dimensions are not supported"
+
+
+def not_a_list(type_: str) -> str:
+    """Returns what is said of an array of other dimensions than those of a type of lists.
+
+    Example:
+        >>> not_a_list("text[]")
+        'a value of type text[] has one dimension here, counted from 1: cast it, or declare its column, as text[][]'
+    """
+    return (
+        f"a value of type {type_} has one dimension here, counted from 1: cast it, or declare its column, as {type_}[]"
+    )
