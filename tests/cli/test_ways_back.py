@@ -92,11 +92,11 @@ def check_answers(connection: Connection) -> None:
     [
         ("m", flip),
         ("m", lose_log),
-        ("m", unlist),
+        pytest.param("m", unlist, marks=pytest.mark.deep),
         ("m", forget_frontiers),
         pytest.param("arrangement", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("m_z", forget_frontiers, marks=pytest.mark.deep),
-        ("arrangement", flip),
+        pytest.param("arrangement", flip, marks=pytest.mark.deep),
         ("arrangement", unlist),
         ("m_z", take_away),
     ],
