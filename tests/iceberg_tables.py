@@ -6,6 +6,7 @@ has no equality deletes, and DuckDB, which has none by NULL and none of partitio
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
+from zlib import crc32
 
 import duckdb
 import duckdb_extension_avro
@@ -21,6 +23,7 @@ import duckdb_extension_iceberg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import to_bytes
@@ -40,8 +43,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
-from pyiceberg.typedef import Record
+from pyiceberg.typedef import Record, TableVersion
 from pyiceberg.types import LongType, NestedField, PrimitiveType, StringType
+from pyroaring import BitMap64
 
 _POSITION_DELETES = Schema(
     NestedField(2147483546, "file_path", StringType(), required=True),
@@ -139,9 +143,20 @@ def rows_by_pyiceberg(table: Table, *columns: str) -> Counter[tuple[Any, ...]]:
 
 
 class _Manifest(ManifestWriterV2):
-    def __init__(self, content: ManifestContent, *arguments: Any) -> None:
+    """Writes manifests of either content, of version 3 if there are deletion vectors."""
+
+    def __init__(self, content: ManifestContent, version: TableVersion, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._content = content
+        self._version = version
+
+    @property
+    def version(self) -> TableVersion:
+        return self._version
+
+    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
+        schema = self._with_partition(self.version)
+        return AvroOutputFile(self._output_file, schema, "manifest_entry", schema, self._meta)
 
     def content(self) -> ManifestContent:
         return self._content
@@ -160,7 +175,8 @@ def commit(table: Table, operation: Operation, added: Sequence[DataFile] = (), r
 
     def written(content: ManifestContent, spec_id: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
         output = table.io.new_output(f"{table.location()}/metadata/{uuid4()}-m.avro")
-        with _Manifest(content, table.specs()[spec_id], table.schema(), output, id, "null") as writer:
+        version: TableVersion = 3 if any(len(one.data_file) > 16 for one in entries) else 2
+        with _Manifest(content, version, table.specs()[spec_id], table.schema(), output, id, "null") as writer:
             for one in entries:
                 writer.add_entry(one)
         return writer.to_manifest_file()
@@ -275,6 +291,56 @@ def equality_deletes(
         table, kind, optional, rows.select([one.name for one in optional.fields]), spec_id,
         Record() if partition is None else partition, equality_ids=ids, **(_bounds(optional, rows) if bounds else {}),
     )  # fmt: skip
+
+
+def deletion_vectors(table: Table, of: Mapping[str, Sequence[int]], like: DataFile) -> list[DataFile]:
+    """Returns deletion vectors, which are in one file.
+
+    Args:
+        table: Where.
+        of: The positions of rows, by the paths of their files.
+        like: A file of the same partition.
+    """
+    blobs: list[bytes] = []
+    for places in of.values():
+        vector = bytes([0xD1, 0xD3, 0x39, 0x64]) + BitMap64(places).serialize()
+        blobs.append(len(vector).to_bytes(4, "big") + vector + crc32(vector).to_bytes(4, "big"))
+    starts = [4 + sum(map(len, blobs[:place])) for place in range(len(blobs))]
+    footer = {
+        "blobs": [
+            {
+                "type": "deletion-vector-v1",
+                "fields": [2147483645],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": start,
+                "length": len(blob),
+                "properties": {"referenced-data-file": path, "cardinality": str(len(places))},
+            }
+            for start, blob, (path, places) in zip(starts, blobs, of.items(), strict=True)
+        ]
+    }
+    said = json.dumps(footer).encode()
+    path = f"{table.location()}/data/{next(_ids)}-{uuid4()}.puffin"
+    with table.io.new_output(path).create() as stream:
+        stream.write(b"PFA1" + b"".join(blobs) + b"PFA1" + said + len(said).to_bytes(4, "little") + bytes(4) + b"PFA1")
+    found = []
+    for start, blob, (data, places) in zip(starts, blobs, of.items(), strict=True):
+        made = DataFile.from_args(
+            _table_format_version=3,
+            content=DataFileContent.POSITION_DELETES,
+            file_path=path,
+            file_format=FileFormat.PUFFIN,
+            partition=like.partition,
+            record_count=len(places),
+            file_size_in_bytes=1,
+            referenced_data_file=data,
+            content_offset=start,
+            content_size_in_bytes=len(blob),
+        )
+        made.spec_id = like.spec_id
+        found.append(made)
+    return found
 
 
 def _bounds(schema: Schema, rows: pa.Table) -> dict[str, dict[int, Any]]:

@@ -61,6 +61,7 @@ DOORS = {
     "xxhash": ("mz_dagster/catalog", "mz_dagster/storage"),
     "sqlalchemy": ("mz_dagster/catalog", "mz_dagster/storage/source/iceberg"),
     "pyiceberg": ("mz_dagster/storage/source/iceberg",),
+    "pyroaring": ("mz_dagster/storage/source/iceberg",),
     "requests": ("mz_dagster/storage/source/iceberg",),
     "alembic": ("mz_dagster/catalog",),
     "time": ("mz_dagster/clock.py",),

@@ -70,6 +70,7 @@ from tests.iceberg_tables import (
     commit,
     compact,
     data_files,
+    deletion_vectors,
     equality_deletes,
     iceberg_duckdb,
     position_deletes,
@@ -219,7 +220,7 @@ class Writer:
 
     def overwrite_some(self) -> None:
         new = self.some(3)
-        self.table.overwrite(new.set_column(1, "p", pa.array(["y"] * len(new))), "p = 'y'")
+        self.table.overwrite(new.set_column(1, "p", pa.array(["y"] * len(new), pa.string())), "p = 'y'")
 
     def positions(self) -> None:
         files = data_files(self.table)
@@ -276,7 +277,7 @@ class Writer:
         with self.table.update_schema() as update:
             update.add_column(name, StringType())
         new = self.some(2)
-        self.table.append(new.append_column(name, pa.array(["n"] * len(new))))
+        self.table.append(new.append_column(name, pa.array(["n"] * len(new), pa.string())))
 
     def widen(self) -> None:
         if not self.is_wide:
@@ -923,3 +924,43 @@ def test_a_table_of_the_third_version_of_the_format(lake: Connection, table: Tab
         lake.execute(f"CREATE SOURCE t {FROM}")
     lake.execute(f"CREATE SOURCE t (a integer, d text) {FROM}")
     assert held(lake) == {(2, "before"): 1}
+
+
+def test_deletion_vectors_take_the_place_of_position_deletes(
+    lake: Connection, table: Table, duck: duckdb.DuckDBPyConnection, read: list[str]
+) -> None:
+    table.append(rows(*((n, "x", None) for n in range(100))))
+    table.append(rows(*((n, "x", None) for n in range(100, 200))))
+    first, second = sorted(data_files(table), key=lambda one: (one.lower_bounds or {})[1])
+    commit(table, Operation.DELETE, [position_deletes(table, {first.file_path: [1, 2]}, first)])
+    lake.execute(f"CREATE SOURCE t (a integer) {FROM}")
+
+    def gone() -> set[int]:
+        return set(range(200)) - {a for (a,) in held(lake)}
+
+    assert gone() == {1, 2}
+    read.clear()
+    vectors = deletion_vectors(table, {first.file_path: [1, 2, 3], second.file_path: [0, 99]}, first)
+    commit(table, Operation.DELETE, vectors)
+    assert gone() == {1, 2, 3, 100, 199}
+    assert sorted(read) == sorted([first.file_path, second.file_path])
+    metadata = Path(table.refresh().metadata_location.removeprefix("file://"))
+    content = metadata.read_text()
+    metadata.write_text(json.dumps({**json.loads(content), "format-version": 3, "next-row-id": 200}))
+    assert set(range(200)) - {a for (a,) in rows_by_duckdb(duck, table, "a")} == gone()
+    metadata.write_text(content)
+    read.clear()
+    newer = deletion_vectors(table, {first.file_path: [1, 2, 3, 4]}, first)
+    commit(table, Operation.DELETE, newer, {vectors[0].file_path})
+    assert gone() == {1, 2, 3, 4}, "the other vector is gone with its file"
+    assert len(read) == 2
+    odd = Path(newer[0].file_path.removeprefix("file://"))
+    bad = bytearray(odd.read_bytes())
+    bad[20] ^= 1
+    odd.write_bytes(bad)
+    lake.execute(f"CREATE SOURCE u (a integer) {FROM}")
+    polled = lake.engine.poll(TIMELINE)
+    assert polled.tick is not None
+    (failure,) = lake.engine.step(TIMELINE, polled.tick).failures
+    assert failure.error is not None
+    says_what_to_do(failure.error, "deletion vector at 4", "is damaged")

@@ -14,7 +14,7 @@ from pyiceberg.table.name_mapping import parse_mapping_from_json
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IcebergType
 
-from mz_dagster.storage.source.iceberg.table_schema import constant, field_of, plain, plain_type
+from mz_dagster.storage.source.iceberg.table_schema import Fields, constant, plain, plain_type
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 from mz_dagster.storage.source.parquet_schema import named_if_damaged
 
@@ -28,24 +28,22 @@ class TableFiles:
     """Reads the files of one table.
 
     Attributes:
-        table: What the table is called.
-        metadata: Of the table.
+        fields: The table's columns.
         io: What opens its files.
     """
 
-    def __init__(self, table: str, metadata: TableMetadata, io: FileIO) -> None:
-        self.table = table
-        self.metadata = metadata
+    def __init__(self, fields: Fields, metadata: TableMetadata, io: FileIO) -> None:
+        self.fields = fields
         self.io = io
         self._specs = metadata.specs()
         mapping = metadata.properties.get(_NAME_MAPPING)
-        fields = () if mapping is None else parse_mapping_from_json(mapping).root
+        named = () if mapping is None else parse_mapping_from_json(mapping).root
         #: The columns' numbers by names, of files that do not say them.
-        self._mapped = {name: one.field_id for one in fields for name in one.names if one.field_id is not None}
+        self._mapped = {name: one.field_id for one in named for name in one.names if one.field_id is not None}
 
     def type_of(self, id: int) -> IcebergType:
-        """Returns the type of a column; raises as `field_of`."""
-        return field_of(self.table, self.metadata, id).field_type
+        """Returns the type of a column; raises as `Fields`."""
+        return self.fields[id].field_type
 
     def portions(self, file: DataFile, types: Mapping[int, IcebergType]) -> Iterator[pa.RecordBatch]:
         """Yields a file's rows in portions: columns by their numbers, as text, all of which it need not have.
@@ -96,4 +94,4 @@ class TableFiles:
         for place, one in enumerate(self._specs[file.spec_id].fields):
             if one.source_id == id and isinstance(one.transform, IdentityTransform):
                 return constant(file.partition[place], type_)
-        return constant(field_of(self.table, self.metadata, id).initial_default, type_)
+        return constant(self.fields[id].initial_default, type_)

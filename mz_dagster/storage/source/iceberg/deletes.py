@@ -1,7 +1,7 @@
 """What delete files take of data files.
 
-Position deletes name rows by file and place. Equality deletes take each row that has the values of one of theirs, NULL
-being like NULL, also by columns that the table has no more.
+Position deletes name rows by file and place, a deletion vector those of one file. Equality deletes take each row that
+has the values of one of theirs, NULL being like NULL, also by columns that the table has no more.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.types import LongType, StringType
+from pyroaring import BitMap64
 
 from mz_dagster.storage.row_numbers import numbered, whole
+from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.iceberg.data_files import PATH_ID, POSITION_ID, TableFiles
-from mz_dagster.storage.source.iceberg.live_files import LiveFile
+from mz_dagster.storage.source.iceberg.live_files import LiveFile, ReadFile, is_vector
 
+#: What a deletion vector begins with.
+_MAGIC = bytes([0xD1, 0xD3, 0x39, 0x64])
 _NO_POSITIONS: NDArray[np.int64] = np.zeros(0, np.int64)
 
 
@@ -90,7 +95,9 @@ class Deletes:
         equalities: dict[str, pa.Table] = {}
         for path in sorted(file.deletes):
             delete = self._known[path]
-            if delete.content is DataFileContent.EQUALITY_DELETES:
+            if is_vector(delete):
+                positions.append(self._vector(delete))
+            elif delete.content is DataFileContent.EQUALITY_DELETES:
                 if path not in self._equalities:
                     self._equalities[path] = self._rows(delete)
                 equalities[path] = self._equalities[path]
@@ -107,4 +114,20 @@ class Deletes:
         rows = self._files.rows(delete, {PATH_ID: StringType(), POSITION_ID: LongType()})
         encoded = whole(rows.column(str(PATH_ID))).dictionary_encode()
         of, places = encoded.indices.to_numpy(), rows.column(str(POSITION_ID)).to_numpy()
-        return {path: places[of == number] for number, path in enumerate(encoded.dictionary.to_pylist())}
+        ends = np.cumsum(np.bincount(of, minlength=len(encoded.dictionary)))
+        by_file = np.split(places[np.argsort(of, kind="stable")], ends[:-1])
+        return dict(zip(encoded.dictionary.to_pylist(), by_file, strict=bool(len(of))))
+
+    def _vector(self, delete: ReadFile) -> NDArray[np.int64]:
+        """Returns the positions of a deletion vector: length, magic bytes, a bitmap, and a checksum of both."""
+        start, size = delete.content_range
+        with self._files.io.new_input(delete.file_path).open() as opened:
+            opened.seek(start)
+            content = opened.read(size)
+        length, checksum = int.from_bytes(content[:4], "big"), int.from_bytes(content[-4:], "big")
+        if length != size - 8 or content[4:8] != _MAGIC or crc32(content[4:-4]) != checksum:
+            raise SourceUnreadable(
+                f'the deletion vector at {start} of "{delete.file_path}" is damaged',
+                hint="Have whoever writes the table mend it; the next step tries again.",
+            )
+        return np.array(BitMap64.deserialize(content[8:-4]), np.int64)

@@ -37,7 +37,7 @@ from mz_dagster.storage.source.iceberg.data_files import TableFiles
 from mz_dagster.storage.source.iceberg.deletes import Deletes, Left
 from mz_dagster.storage.source.iceberg.live_files import LiveFile, LiveFiles, commits, is_rewrite, spans
 from mz_dagster.storage.source.iceberg.opening import opened
-from mz_dagster.storage.source.iceberg.table_schema import columns_of
+from mz_dagster.storage.source.iceberg.table_schema import Fields, columns_of
 from mz_dagster.storage.source.source import Gain, Ledger
 from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource
@@ -124,7 +124,7 @@ class IcebergSource(TableSource):
         ledger.check()
         before = self._snapshot(table, last.offset["snapshot"])
         with self._named_if_broken(newest):
-            files = LiveFiles(self._named, table.metadata, table.io)
+            files = self._files(table)
             paths = {one.path for net in self._differences(files, before, newest) for one in net}
             self._check_there(files, newest, paths)
         return self._gain(table, newest, names, [files.data[path] for path in paths])
@@ -142,7 +142,7 @@ class IcebergSource(TableSource):
     def _whole(self, table: Table, snapshot: Snapshot | None) -> Gain:
         names = self._names(table)
         with self._named_if_broken(snapshot):
-            files = LiveFiles(self._named, table.metadata, table.io)
+            files = self._files(table)
             found = files.difference(None, snapshot)
         return self._gain(table, snapshot, names, [files.data[one.path] for one in found])
 
@@ -204,7 +204,7 @@ class IcebergSource(TableSource):
         self._check_same(table, binding.offset)
         snapshot = self._snapshot(table, binding.offset["snapshot"])
         read = self._read_columns(cast(Mapping[str, str], binding.offset["names"]), columns)
-        files = LiveFiles(self._named, table.metadata, table.io)
+        files = self._files(table)
         with self._named_if_broken(snapshot):
             if before is None:
                 found: Sequence[Mapping[LiveFile, int]] = [files.difference(None, snapshot)]
@@ -254,7 +254,7 @@ class IcebergSource(TableSource):
             if snapshot is not None:
                 self._check_there(files, snapshot, {one.path for one in net})
             return
-        reader = TableFiles(self._named, files.metadata, files.io)
+        reader = TableFiles(files.fields, files.metadata, files.io)
         deletes = Deletes(reader, files.deletes)
         by_path: dict[str, list[LiveFile]] = defaultdict(list)
         for one in net:
@@ -268,6 +268,9 @@ class IcebergSource(TableSource):
                 differing = [one for one in sides.values() if one[1]]
                 if differing:
                     yield from file_updates(reader, files.data[path], differing, columns, tick, self.key)
+
+    def _files(self, table: Table) -> LiveFiles:
+        return LiveFiles(self._named, table.metadata, Fields(self._named, table.metadata), table.io)
 
     def _opened(self) -> Table:
         return opened(self.catalog, self.table, self.root, self.may_read)

@@ -6,7 +6,8 @@ A snapshot s is the multiset
 
 and its rows are the sum of what each pair leaves, so two snapshots differ by what is in one content and not in the
 other. A delete file applies to data files of its own partition (equality deletes of an unpartitioned table: to all):
-equality deletes to those of an earlier sequence number, position deletes also to those of the same. Bounds that
+equality deletes to those of an earlier sequence number, position deletes also to those of the same. A deletion vector
+applies to one data file, and takes the place of its position deletes. Bounds that
 manifests say may leave a pair out that no row would match.
 """
 
@@ -16,11 +17,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import error as StructError
-from typing import Any
+from typing import Any, TypeGuard, cast
 
+from pyiceberg.avro.file import AvroFile
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -29,7 +40,7 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from mz_dagster.storage.source.errors import UnknownFeature
 from mz_dagster.storage.source.iceberg.data_files import PATH_ID
-from mz_dagster.storage.source.iceberg.table_schema import field_of
+from mz_dagster.storage.source.iceberg.table_schema import Fields
 
 _Partition = tuple[int, tuple[str, ...]]
 
@@ -40,7 +51,8 @@ class LiveFile:
 
     Attributes:
         path: Which.
-        deletes: The delete files that may take rows of it.
+        deletes: The delete files that may take rows of it, by what tells them apart: their paths, and of deletion
+            vectors also where in the file they are.
     """
 
     path: str
@@ -54,13 +66,15 @@ class LiveFiles:
     Attributes:
         table: What the table is called.
         metadata: Of the table.
+        fields: Its columns.
         io: What opens its files.
         data: The data files that were met, by their paths.
-        deletes: The delete files, likewise.
+        deletes: The delete files, by what tells them apart.
     """
 
     table: str
     metadata: TableMetadata
+    fields: Fields
     io: FileIO
     data: dict[str, DataFile] = field(default_factory=dict)
     deletes: dict[str, DataFile] = field(default_factory=dict)
@@ -97,7 +111,7 @@ class LiveFiles:
             if manifest.content != content or path in (without or ()):
                 continue
             if path not in self._entries:
-                self._entries[path] = manifest.fetch_manifest_entry(self.io)
+                self._entries[path] = _live_entries(manifest, self.io)
                 for entry in self._entries[path]:
                     self._check(entry.data_file)
             yield from self._entries[path]
@@ -107,11 +121,12 @@ class LiveFiles:
         asked = None
         if file.key_metadata is not None:
             asked = "encrypted files"
-        elif file.file_format is not FileFormat.PARQUET:
+        elif is_vector(file) and file.referenced_data_file is None:
+            asked = "deletion vectors of no file"
+        elif file.file_format is not FileFormat.PARQUET and not is_vector(file):
             asked = f"files of {file.file_format.value.capitalize()}"
         elif file.content is DataFileContent.EQUALITY_DELETES and any(
-            isinstance(field_of(self.table, self.metadata, id).field_type, FloatType | DoubleType)
-            for id in file.equality_ids or ()
+            isinstance(self.fields[id].field_type, FloatType | DoubleType) for id in file.equality_ids or ()
         ):
             asked = "equality deletes by floats"
         if asked is not None:
@@ -136,9 +151,9 @@ class _DeleteIndex:
         specs = files.metadata.specs()
         for entry in entries:
             file = entry.data_file
-            files.deletes[file.file_path] = file
-            self.known.add((file.file_path, _sequence(entry)))
-            path = _only_path(file)
+            files.deletes[_key(file)] = file
+            self.known.add((_key(file), _sequence(entry)))
+            path = file.referenced_data_file if is_vector(file) else _only_path(file)
             if file.content is DataFileContent.EQUALITY_DELETES and _is_unpartitioned(specs[file.spec_id]):
                 self._everywhere.append(entry)
             elif path is not None:
@@ -152,17 +167,21 @@ class _DeleteIndex:
             return frozenset()
         file = entry.data_file
         deletes = [*self._everywhere, *self._of_partition[_partition(file)], *self._of_path[file.file_path]]
-        return frozenset(one.data_file.file_path for one in deletes if self._applies(one, entry))
+        found = [one.data_file for one in deletes if self._applies(one, entry)]
+        if any(is_vector(one) for one in found):  # which has what position deletes said before it
+            found = [one for one in found if is_vector(one) or one.content is DataFileContent.EQUALITY_DELETES]
+        return frozenset(map(_key, found))
 
     def _applies(self, delete: ManifestEntry, entry: ManifestEntry) -> bool:
         if delete.data_file.content is DataFileContent.EQUALITY_DELETES:
             return _sequence(delete) > _sequence(entry) and self._may_match(delete.data_file, entry.data_file)
-        return _sequence(delete) >= _sequence(entry) and _may_name(delete.data_file, entry.data_file.file_path)
+        is_later = _sequence(delete) >= _sequence(entry)
+        return is_later and (is_vector(delete.data_file) or _may_name(delete.data_file, entry.data_file.file_path))
 
     def _may_match(self, delete: DataFile, file: DataFile) -> bool:
         """Returns whether a row of a data file may have the values of a row of an equality delete file."""
         for id in delete.equality_ids or ():
-            type_ = field_of(self._files.table, self._files.metadata, id).field_type
+            type_ = self._files.fields[id].field_type
             assert isinstance(type_, PrimitiveType), "deletes are by values"
             if all((one.null_value_counts or {}).get(id, 1) for one in (delete, file)):
                 continue  # both may have NULL
@@ -211,6 +230,49 @@ def spans(
     if at is not None and at is not start:
         found.append((start, at))
     return found
+
+
+class ReadFile(DataFile):
+    """A file of a manifest, of any version of the format."""
+
+    @property
+    def referenced_data_file(self) -> str | None:
+        """The data file that a deletion vector is of."""
+        return cast(str | None, self._data[17])
+
+    @property
+    def content_range(self) -> tuple[int, int]:
+        """Where in its file a deletion vector is, and how long."""
+        return cast(int, self._data[18]), cast(int, self._data[19])
+
+
+def is_vector(file: DataFile) -> TypeGuard[ReadFile]:
+    """Returns whether a delete file is a deletion vector."""
+    return file.content is DataFileContent.POSITION_DELETES and file.file_format is FileFormat.PUFFIN
+
+
+def _live_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
+    """Returns the entries of a manifest that are no deleted ones.
+
+    pyiceberg's own reader knows no field of the third version of the format.
+    """
+    with AvroFile[ManifestEntry](
+        io.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[3],
+        read_types={-1: ManifestEntry, 2: ReadFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
+        found = [entry for entry in reader if entry.status is not ManifestEntryStatus.DELETED]
+    for entry in found:
+        if entry.sequence_number is None and entry.status is ManifestEntryStatus.ADDED:
+            entry.sequence_number = manifest.sequence_number
+        entry.data_file.spec_id = manifest.partition_spec_id
+    return found
+
+
+def _key(file: DataFile) -> str:
+    """Returns what tells a delete file from others: many deletion vectors are in one file."""
+    return f"{file.file_path}#{file.content_range[0]}" if is_vector(file) else file.file_path
 
 
 def _sequence(entry: ManifestEntry) -> int:

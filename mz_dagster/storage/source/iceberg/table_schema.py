@@ -72,21 +72,27 @@ def columns_of(table: str, schema: Schema) -> TableColumns:
     return TableColumns(table, {one.name: _column(one) for one in schema.fields})
 
 
-def field_of(table: str, metadata: TableMetadata, id: int) -> NestedField:
-    """Returns the newest form of a column, which the table may have no more.
+class Fields:
+    """The newest form of each column, those among them that the table has no more."""
 
-    Raises:
-        ColumnsChanged: Nothing says what it is.
-    """
-    schemas = sorted(metadata.schemas, key=lambda one: (one.schema_id == metadata.current_schema_id, one.schema_id))
-    found = [one for schema in schemas for one in schema.fields if one.field_id == id]
-    if not found:
-        raise ColumnsChanged(
-            f"{table} has no column with the number {id}",
-            detail="It was dropped, and no schema that the table keeps says what it was.",
-            hint="ALTER SOURCE ... RESET reads the difference between what it holds and the newest snapshot.",
-        )
-    return found[-1]
+    def __init__(self, table: str, metadata: TableMetadata) -> None:
+        self._table = table
+        by_age = sorted(metadata.schemas, key=lambda one: (one.schema_id == metadata.current_schema_id, one.schema_id))
+        self._fields = {one.field_id: one for schema in by_age for one in schema.fields}
+
+    def __getitem__(self, id: int) -> NestedField:
+        """Returns a column by its number.
+
+        Raises:
+            ColumnsChanged: Nothing says what it is.
+        """
+        if id not in self._fields:
+            raise ColumnsChanged(
+                f"{self._table} has no column with the number {id}",
+                detail="It was dropped, and no schema that the table keeps says what it was.",
+                hint="ALTER SOURCE ... RESET reads the difference between what it holds and the newest snapshot.",
+            )
+        return self._fields[id]
 
 
 def plain(values: pa.Array, type_: IcebergType) -> pa.Array:
