@@ -287,7 +287,7 @@ class _Loader:
 
     def _read(self, path: Path) -> None:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_bytes().decode()  # each end of a line as it is: it may be one in a literal
         except (OSError, UnicodeDecodeError) as error:
             bad = BadProjectFile(f'cannot read "{path}": {error}', hint="Make it a readable UTF-8 file.")
             self._note(Fault(None, bad, path, 1, hides=True))

@@ -55,7 +55,7 @@ def execute(
 def execute_file(session: Session, path: Path, progress: Progress, output: Output) -> None:
     """Executes the statements of a file; its errors say where in it."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()  # each end of a line as it is: it may be one in a literal
     except (OSError, UnicodeDecodeError) as error:
         raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
     try:

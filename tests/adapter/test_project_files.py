@@ -44,6 +44,16 @@ def test_comments_above_a_statement_become_its_comment(tmp_path: Path) -> None:
     assert view.comment == "said"
 
 
+def test_ends_of_lines_are_as_in_the_file(tmp_path: Path) -> None:
+    given = project(tmp_path)
+    lines = ["-- First line.", "-- Second line.", "CREATE VIEW v AS -- why", "SELECT 'a", "b' AS \"x", 'y";']
+    (given.root / "assets" / "a.sql").write_bytes("\r\n".join(lines).encode())
+    (view,) = load_objects(given)
+    assert (view.comment, view.line) == ("First line.\nSecond line.", 3)
+    assert view.definition.relation_type.names == ("x\r\ny",)
+    assert "'a\r\nb'" in view.definition.text
+
+
 def test_two_objects_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
     given = project(tmp_path, a="CREATE TABLE t (a integer);", b="\nCREATE VIEW t AS SELECT 1 AS a;")
     with pytest.raises(BadProjectFile, match='two objects are called "t"') as caught:

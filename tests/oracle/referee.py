@@ -18,6 +18,7 @@ import psycopg
 
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.values import Interval
+from tests.names import quoted, unquoted
 from tests.oracle.dialects import theirs
 from tests.oracle.scope import Arm, Query, Relation
 from tests.postgres_server import Postgres
@@ -58,6 +59,11 @@ def _spelled(value: Any, type_: str) -> object:
 def _trimmed(number: Decimal) -> str:
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _old(table: Relation) -> str:
+    """Returns what the table of a table's states is called."""
+    return quoted(f"old_{unquoted(table.name)}")
 
 
 class Referee:
@@ -109,14 +115,14 @@ class Referee:
     def create_table(self, table: Relation, definition: str) -> None:
         """Creates a table of the world."""
         self.run(definition)
-        self.run(f"CREATE TABLE old_{table.name} AS SELECT 0 AS state, * FROM {table.name}")
+        self.run(f"CREATE TABLE {_old(table)} AS SELECT 0 AS old_state, * FROM {table.name}")
         self._tables.append(table)
 
     def keep_state(self) -> int:
         """Keeps what the tables hold now; returns the state's number."""
         self._states += 1
         for table in self._tables:
-            self.run(f"INSERT INTO old_{table.name} SELECT {self._states}, * FROM {table.name}")
+            self.run(f"INSERT INTO {_old(table)} SELECT {self._states}, * FROM {table.name}")
         return self._states
 
     def restore(self, state: int) -> None:
@@ -124,7 +130,7 @@ class Referee:
         for table in self._tables:
             columns = ", ".join(one.name for one in table.columns)
             self.run(f"DELETE FROM {table.name}")
-            self.run(f"INSERT INTO {table.name} SELECT {columns} FROM old_{table.name} WHERE state = {state}")
+            self.run(f"INSERT INTO {table.name} SELECT {columns} FROM {_old(table)} WHERE old_state = {state}")
 
     # ---- answers
 

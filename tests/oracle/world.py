@@ -26,6 +26,7 @@ from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
+from tests.names import Names, quoted, unquoted
 from tests.oracle.dialects import ours
 from tests.oracle.expressions import TYPES, Column, Scalars, literal
 from tests.oracle.queries import Queries
@@ -166,7 +167,9 @@ class World:
         self.seed = seed
         self.random = random.Random(seed)
         self.tally = Tally()
-        self._folder = folder
+        #: Of what people name; every fourth world has plain names, whose stories are easier to read.
+        self._names = None if seed % 4 == 0 else Names(random.Random(seed), room=4)
+        self._folder = folder if self._names is None else self._names.project(folder)
         self._spark = spark
         self._clock = ShiftedClock()
         self._referee = Referee(server, f"world_{seed}")
@@ -175,6 +178,7 @@ class World:
         self._say = say
         self._tables: list[Relation] = []
         self._views: dict[str, View] = {}
+        self._column_names = [self._named(f"n{i}") for i in range(8)]
         self._queries = Queries(self.random)
         #: The time of each write and the state it made, ascending; state 0 holds nothing.
         self._history: list[tuple[int, int]] = []
@@ -230,6 +234,10 @@ class World:
         connection = self._connection if isolation is None else Connection(self._connection.engine, isolation)
         return connection.execute(text)
 
+    def _named(self, plain: str) -> str:
+        """Returns a name as SQL spells it."""
+        return plain if self._names is None else quoted(self._names.identifier())
+
     def _create_table(self, n: int) -> None:
         # The same name has the same type in all tables, so that USING finds some.
         chosen_types = random.Random(self.seed).sample([*TYPES, "integer", "text"], 5)
@@ -239,8 +247,8 @@ class World:
         for i in chosen:
             nullable = self.random.random() < 0.75
             bound = 1e40 if self.random.random() < 0.3 else 100
-            columns.append(Column(f"n{i}", types[i], bound, nullable))
-        table = Relation(f"r{n}", tuple(columns))
+            columns.append(Column(self._column_names[i], types[i], bound, nullable))
+        table = Relation(self._named(f"r{n}"), tuple(columns))
         definition = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in columns)
         text = f"CREATE TABLE {table.name} ({definition})"
         self._execute(text)
@@ -250,7 +258,7 @@ class World:
 
     def _create_view(self) -> None:
         query = self._queries.query()
-        name = f"v{len(self._views) + self.tally.refused.total()}"
+        name = self._named(f"v{len(self._views) + self.tally.refused.total()}")
         materialized = self.random.random() < 0.8
         self._referee.run(f"CREATE VIEW {name} AS {query.text}")
         kind = "MATERIALIZED VIEW" if materialized else "VIEW"
@@ -266,7 +274,7 @@ class World:
         self._queries.relations.append(Relation(name, query.columns, query.safe, query.temporal))
         engine = self._connection.engine
         if materialized:
-            plan = engine.definitions.definition(engine.collection_of(name)).plan
+            plan = engine.definitions.definition(engine.collection_of(unquoted(name))).plan
             assert plan is not None
             self.tally.operators.update(_operators(plan))
 
@@ -392,7 +400,7 @@ class World:
     def _compare(self) -> None:
         """Compares every read, and every materialized view at every time at which it is readable."""
         engine = self._connection.engine
-        rows = {name: engine.catalog.collection(engine.collection_of(name)) for _, name in self._maintained()}
+        rows = {name: engine.catalog.collection(engine.collection_of(unquoted(name))) for _, name in self._maintained()}
         for state, times in self._intervals():
             self._referee.restore(state)
             for name, query, text, read_at, answer in self._reads:
@@ -455,7 +463,7 @@ class World:
 
     def _compare_table(self, table: Relation, time: int) -> None:
         engine = self._connection.engine
-        row = engine.catalog.collection(engine.collection_of(table.name))
+        row = engine.catalog.collection(engine.collection_of(unquoted(table.name)))
         if row.since.only <= time < row.upper.only:
             types = [one.type for one in table.columns]
             text = f"SELECT * FROM {table.name}"
