@@ -69,7 +69,7 @@ def _member(binder: ExpressionBinder, element: Scalar, name: str, definition: ex
     # Unlike a cast, it does not cut off what is too long.
     strings = (Kind.VARCHAR, Kind.CHAR)
     found = cast(TEXT, type_, CastContext.ASSIGNMENT if type_.kind in strings else CastContext.EXPLICIT)
-    if type_.kind is Kind.ARRAY and not isinstance(found, Failure):
+    if type_.array_element is not None and not isinstance(found, Failure):
         found = Failure("0A000", f"a column of type {type_} is not supported here", "Define it as jsonb.")
     if isinstance(found, Failure):
         raise error_of(found, binder.body.position(definition))

@@ -13,7 +13,7 @@ _SPACE = " \t\n\v\f\r"
 #: How a text begins whose array may have dimensions other than one from 1.
 _BRACES_OR_BOUNDS = re.compile(r"[ \t\n\v\f\r]*(\[|\{[ \t\n\v\f\r]*\{)")
 #: The bounds of a dimension; the lower one may be left out.
-_BOUNDS = re.compile(r"\[[ \t\n\v\f\r]*([-+0-9]+)(?::([-+0-9]+))?[ \t\n\v\f\r]*\]")
+_BOUNDS = re.compile(r"\[([-+0-9]+)(?::([-+0-9]+))?\]")
 _INTEGER = re.compile("[-+]?[0-9]+")
 #: An array in which nothing is quoted.
 _PLAIN = re.compile(r'[ \t\n\v\f\r]*\{([^{}"\\]+)\}[ \t\n\v\f\r]*')
@@ -121,9 +121,10 @@ def dimensioned_of_text(text: str) -> tuple[list[str | None], list[int], list[in
     bounds, at = _bounds(text)
     if text[at : at + 1] != "{":
         raise _malformed(text)
+    braces = text[at:]  # which is all that an error in them shows
     elements: list[str | None] = []
     lengths: list[int] = []
-    _check_end(text, _level(text, at + 1, 1, elements, lengths))
+    _check_end(braces, _level(braces, 1, 1, elements, lengths))
     if bounds and [last - first + 1 for first, last in bounds] != lengths:
         raise _malformed(text)
     lowers = [first for first, _ in bounds] or [1] * len(lengths)

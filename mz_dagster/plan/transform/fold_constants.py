@@ -302,11 +302,9 @@ def _is_long(scalar: Scalar) -> bool:
 
 def _value_of(call: Call) -> Literal | None:
     """Returns the value of a call of literals, None if it is not known or an error."""
-    if (
-        call.type.kind in (Kind.ARRAY, Kind.RECORD, Kind.DIMENSIONED)
-        or not is_evaluable(call)
-        or any(map(_is_long, call.arguments))
-    ):
+    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call) or any(map(_is_long, call.arguments)):
+        return None
+    if call.function.startswith("dimensioned_fill"):  # its few arguments may make many elements
         return None
     try:
         value = value_of(call)
