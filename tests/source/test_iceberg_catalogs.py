@@ -22,6 +22,7 @@ from tests.iceberg_server import CREDENTIAL, TOKEN, running_server
 from tests.iceberg_tables import commit, data_files, equality_deletes, position_deletes, rows_of
 from tests.object_store import BUCKET, SECRET, Store, running_store
 from tests.opened import opened
+from tests.postgres_server import Postgres
 from tests.source.test_delta import TIMELINE, held, last_tick, unpolled
 from tests.source.test_iceberg import SCHEMA, rows
 
@@ -196,3 +197,31 @@ def test_what_cannot_be_reached_says_why_and_no_secret(
         for path in files:
             with suppress(FileNotFoundError):  # leases come and go
                 assert one.encode() not in path.read_bytes(), path
+
+
+def test_a_catalog_in_postgres(
+    connection: Connection, postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"postgresql+psycopg://{postgres.user}:plAnted%2Bpw@/{{}}?host={postgres.socket_dir}"
+    warehouse = tmp_path / "lake"
+    warehouse.mkdir()
+    connection.execute("CREATE SECRET tables AS '${TABLES_URL}'")
+    connection.execute(
+        "CREATE CONNECTION lake TO ICEBERG CATALOG (CATALOG TYPE = 'sql', URL = SECRET tables, NAME = 'prod')"
+    )
+    connection.execute("CREATE SOURCE t (a integer) FROM ICEBERG (TABLE 'db.t', CONNECTION lake)")
+    monkeypatch.setenv("TABLES_URL", url.format(postgres.database))
+    says_what_to_do(unpolled(connection), 'relation "iceberg_tables" does not exist')
+    assert postgres.run("SELECT count(*) FROM information_schema.tables WHERE table_name ~ 'iceberg'").strip() == "0"
+    with SqlCatalog("prod", uri=url.format(postgres.database), warehouse=f"file://{warehouse}") as catalog:
+        says_what_to_do(unpolled(connection), "has no Iceberg table", 'under the name "prod"')
+        catalog.create_namespace("db")
+        table = catalog.create_table("db.t", SCHEMA)
+        table.append(rows((1, "x", None), (2, "x", None)))
+        assert held(connection) == {(1,): 1, (2,): 1}
+        table.delete("a = 1")
+        assert held(connection) == {(2,): 1}
+    monkeypatch.setenv("TABLES_URL", url.format("nowhere"))
+    error = unpolled(connection)
+    says_what_to_do(error, "cannot read Iceberg table", "does not exist")
+    assert "plAnted" not in str(error)

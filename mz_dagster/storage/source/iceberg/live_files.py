@@ -7,8 +7,8 @@ A snapshot s is the multiset
 and its rows are the sum of what each pair leaves, so two snapshots differ by what is in one content and not in the
 other. A delete file applies to data files of its own partition (equality deletes of an unpartitioned table: to all):
 equality deletes to those of an earlier sequence number, position deletes also to those of the same. A deletion vector
-applies to one data file, and takes the place of its position deletes. Bounds that
-manifests say may leave a pair out that no row would match.
+applies to one data file, and takes the place of its position deletes. Bounds that manifests say may leave a pair out
+that no row would match.
 """
 
 from __future__ import annotations
