@@ -23,12 +23,13 @@ import duckdb_extension_iceberg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.avro.file import AvroOutputFile
+from pyiceberg.avro.file import AvroFile, AvroOutputFile
 from pyiceberg.catalog import Catalog
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.conversions import to_bytes
 from pyiceberg.io.pyarrow import _dataframe_to_data_files, schema_to_pyarrow
 from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
     DataFile,
     DataFileContent,
     FileFormat,
@@ -41,6 +42,8 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.deletion_vector import DeletionVector, deletion_vectors_from_puffin_file
+from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Operation, Snapshot
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate
 from pyiceberg.typedef import Record, TableVersion
@@ -89,23 +92,16 @@ def read_rows(table: Table, snapshot: Snapshot | None = None) -> list[dict[str, 
     """
     table = table.refresh()
     now = snapshot or table.current_snapshot()
-    entries = [
-        entry
-        for manifest in (now.manifests(table.io) if now is not None else ())
-        for entry in manifest.fetch_manifest_entry(table.io)
-    ]
+    entries = entries_of(table, now)
     found = []
     for data in entries:
         if data.data_file.content is not DataFileContent.DATA:
             continue
         rows = _by_id(table, data.data_file)
-        left = set(range(len(rows)))
+        left = set(range(len(rows))) - positions_gone(table, entries, data)
         for delete in entries:
             kind, of = delete.data_file.content, delete.data_file
             same = (of.spec_id, repr(of.partition)) == (data.data_file.spec_id, repr(data.data_file.partition))
-            if kind is DataFileContent.POSITION_DELETES and same and _at(delete) >= _at(data):
-                places = _by_id(table, of)
-                left -= {one[2147483545] for one in places if one[2147483546] == data.data_file.file_path}
             everywhere = table.specs()[of.spec_id].is_unpartitioned()
             if kind is DataFileContent.EQUALITY_DELETES and (same or everywhere) and _at(delete) > _at(data):
                 gone = {repr([one.get(id) for id in of.equality_ids or ()]) for one in _by_id(table, of)}
@@ -113,6 +109,38 @@ def read_rows(table: Table, snapshot: Snapshot | None = None) -> list[dict[str, 
         fields = table.schema().fields
         found += [{one.name: rows[place].get(one.field_id) for one in fields} for place in sorted(left)]
     return found
+
+
+def entries_of(table: Table, snapshot: Snapshot | None) -> list[ManifestEntry]:
+    """Returns the live entries of a snapshot's manifests."""
+    manifests = snapshot.manifests(table.io) if snapshot is not None else ()
+    return [entry for manifest in manifests for entry in manifest.fetch_manifest_entry(table.io)]
+
+
+def positions_gone(table: Table, entries: Sequence[ManifestEntry], data: ManifestEntry) -> set[int]:
+    """Returns the positions of a data file's rows that position deletes take, or the deletion vector that it has."""
+    file = data.data_file
+    by_rows: set[int] = set()
+    by_vector: set[int] | None = None
+    for delete in entries:
+        of = delete.data_file
+        same = (of.spec_id, repr(of.partition)) == (file.spec_id, repr(file.partition))
+        if of.content is not DataFileContent.POSITION_DELETES or not same or _at(delete) < _at(data):
+            continue
+        if of.file_format is FileFormat.PUFFIN:
+            for one in vectors_in(table, of):
+                if one.referenced_data_file == file.file_path:
+                    by_vector = set(one.to_vector().to_pylist())
+        else:
+            places = _by_id(table, of)
+            by_rows |= {one[2147483545] for one in places if one[2147483546] == file.file_path}
+    return by_rows if by_vector is None else by_vector
+
+
+def vectors_in(table: Table, file: DataFile) -> list[DeletionVector]:
+    """Returns the deletion vectors that are in a file."""
+    with table.io.new_input(file.file_path).open() as opened:
+        return deletion_vectors_from_puffin_file(PuffinFile(opened.read()))
 
 
 def _at(entry: ManifestEntry) -> int:
@@ -187,6 +215,8 @@ def commit(table: Table, operation: Operation, added: Sequence[DataFile] = (), r
         if not any(one.data_file.file_path in removed for one in entries):
             manifests.append(manifest)
             continue
+        if any(one.data_file.file_format is FileFormat.PUFFIN for one in entries):
+            entries = _entries_of_version_3(manifest, table)
         for one in entries:
             gone = one.data_file.file_path in removed
             one.status = ManifestEntryStatus.DELETED if gone else ManifestEntryStatus.EXISTING
@@ -221,6 +251,20 @@ def commit(table: Table, operation: Operation, added: Sequence[DataFile] = (), r
     )
     table.catalog.commit_table(table, (), updates)
     return table.refresh()
+
+
+def _entries_of_version_3(manifest: ManifestFile, table: Table) -> list[ManifestEntry]:
+    """Returns live entries with the fields that deletion vectors have."""
+    with AvroFile[ManifestEntry](
+        table.io.new_input(manifest.manifest_path),
+        MANIFEST_ENTRY_SCHEMAS[3],
+        read_types={-1: ManifestEntry, 2: DataFile},
+        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
+    ) as reader:
+        found = [one for one in reader if one.status is not ManifestEntryStatus.DELETED]
+    for one in found:
+        one.sequence_number = manifest.sequence_number if one.sequence_number is None else one.sequence_number
+    return found
 
 
 def _file(

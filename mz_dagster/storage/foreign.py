@@ -34,6 +34,7 @@ _LIBRARIES = {
     "deltalake": "the library of Delta tables",
     "_internal": "the library of Delta tables",
     "pyo3_runtime": "the library of Delta tables",
+    "pyiceberg": "the library of Iceberg tables",
     "pyarrow": "Arrow",
     "sqlalchemy": "the catalog's database",
     "sqlite3": "the catalog's database",

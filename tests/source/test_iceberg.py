@@ -71,14 +71,17 @@ from tests.iceberg_tables import (
     compact,
     data_files,
     deletion_vectors,
+    entries_of,
     equality_deletes,
     iceberg_duckdb,
     position_deletes,
+    positions_gone,
     read_rows,
     rebuilt,
     rows_by_duckdb,
     rows_by_pyiceberg,
     rows_of,
+    vectors_in,
 )
 from tests.opened import opened
 from tests.source.test_delta import TIMELINE, held, last_tick, unpolled
@@ -164,6 +167,15 @@ def test_a_source_is_its_table_at_each_tick(lake: Connection, table: Table) -> N
 # ---- random histories
 
 
+def is_read_by_pyiceberg(table: Table) -> bool:
+    deletes = data_files(table, DataFileContent.EQUALITY_DELETES)
+    return not deletes and not has_vectors(table)
+
+
+def has_vectors(table: Table) -> bool:
+    return any(one.file_format is FileFormat.PUFFIN for one in data_files(table, DataFileContent.POSITION_DELETES))
+
+
 class Writer:
     """Does at random what others do to a table."""
 
@@ -199,12 +211,12 @@ class Writer:
         """Commits something, and returns what."""
         self.table = self.table.refresh()
         name = self.random.choice(
-            ["append", "append", "append", "delete", "overwrite", "overwrite some", "positions", "positions",
+            ["append", "append", "append", "delete", "overwrite", "overwrite some", "positions", "positions", "vectors",
              "equalities", "equalities", "compact", "rewrite deletes", "roll back", "more columns", "widen",
              "partition anew", "properties"]
         )  # fmt: skip
-        if name in ("delete", "overwrite some") and data_files(self.table, DataFileContent.EQUALITY_DELETES):
-            name = "compact"  # pyiceberg reads no table with such
+        if name in ("delete", "overwrite some") and not is_read_by_pyiceberg(self.table):
+            name = "compact"
         getattr(self, name.replace(" ", "_"))()
         return name
 
@@ -237,6 +249,21 @@ class Writer:
             deletes = position_deletes(self.table, of, like, bounds=self.random.random() < 0.7)
             commit(self.table, Operation.DELETE, [deletes])
 
+    def vectors(self) -> None:
+        """Deletes by deletion vectors, which take the place of those that were there."""
+        entries = entries_of(self.table, self.table.current_snapshot())
+        vectors = [one.data_file for one in entries if one.data_file.file_format is FileFormat.PUFFIN]
+        known = {of.referenced_data_file: one.file_path for one in vectors for of in vectors_in(self.table, one)}
+        new, old = [], set()
+        for entry in entries:
+            file = entry.data_file
+            if file.content is DataFileContent.DATA and self.random.random() < 0.4:
+                gone = positions_gone(self.table, entries, entry) | {self.random.randrange(file.record_count)}
+                new += deletion_vectors(self.table, {file.file_path: sorted(gone)}, file)
+                old |= {known[file.file_path]} if file.file_path in known else set()
+        if new:
+            commit(self.table, Operation.DELETE, new, old)
+
     def equalities(self) -> None:
         """Deletes by values, and adds rows in the same snapshot, as a stream of changes is written."""
         spec = self.table.spec()
@@ -254,7 +281,8 @@ class Writer:
 
     def rewrite_deletes(self) -> None:
         """Puts position deletes of a partition into one file."""
-        deletes = data_files(self.table, DataFileContent.POSITION_DELETES)
+        found = data_files(self.table, DataFileContent.POSITION_DELETES)
+        deletes = [one for one in found if one.file_format is FileFormat.PARQUET]
         if not deletes:
             return
         like = deletes[0]
@@ -310,9 +338,10 @@ def follow(
         if random.random() < 0.5:
             continue
         wanted = rows_of(writer.table, "a", "p", "x")
-        if None not in writer.texts and all(one.is_unpartitioned() for one in writer.table.specs().values()):
+        is_flat = all(one.is_unpartitioned() for one in writer.table.specs().values())
+        if None not in writer.texts and is_flat and not has_vectors(writer.table):
             assert rows_by_duckdb(duck, writer.table, "a", "p", "x") == wanted, done
-        if not data_files(writer.table, DataFileContent.EQUALITY_DELETES):
+        if is_read_by_pyiceberg(writer.table):
             assert rows_by_pyiceberg(writer.table, "a", "p", "x") == wanted, done
         assert {tuple(map(repr, row)): n for row, n in held(connection).items()} == {
             tuple(map(repr, row)): n for row, n in wanted.items()
@@ -332,7 +361,7 @@ def follow(
 def test_whatever_is_committed_the_source_is_the_table(
     lake: Connection, catalog: SqlCatalog, duck: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
-    follow(lake, catalog, duck, seed, 20)
+    follow(lake, catalog, duck, seed, 16)
 
 
 @pytest.mark.deep
@@ -583,7 +612,7 @@ def test_whatever_is_committed_keys_have_their_last_rows(lake: Connection, catal
     lake.engine.poll(TIMELINE)
     equal = 0
     done: list[str] = []
-    for _ in range(25 if seed < 100 else 200):
+    for _ in range(20 if seed < 100 else 200):
         done.append(writer.write())
         if random.random() < 0.5:
             continue
@@ -595,7 +624,7 @@ def test_whatever_is_committed_keys_have_their_last_rows(lake: Connection, catal
         equal += 1
         wanted: Counter[tuple[Any, ...]] = sum(states.of.values(), Counter())
         assert Counter((a, p, repr(x)) for a, p, x in held(lake).elements()) == wanted, done
-    assert equal > 3
+    assert equal >= 3
 
 
 # ---- what goes wrong
