@@ -340,7 +340,10 @@ def _array_agg(expansion: Expansion) -> Scalar:
     value = expansion.typed(0)
     element = value.type.array_element
     if element is not None:
-        return accumulated(expansion.ordered_array(implicit(value, dimensioned(element))), element)
+        whole = implicit(value, dimensioned(element))
+        # Ordered by what it was before it was one of dimensions it is ordered by the same.
+        expansion.order = tuple(key.over(whole) if key.scalar == value else key for key in expansion.order)
+        return accumulated(expansion.ordered_array(whole), element)
     return expansion.ordered_array(value)
 
 

@@ -328,8 +328,11 @@ class Expressions(ExpressionBinder):
     def _cast(self, node: exp.Cast) -> Bound:
         return self.cast(node)
 
-    def cast(self, node: exp.Cast, scale: int | None = None) -> Bound:
-        """Returns a cast; one to numeric without a scale of what has none of its own rounds to `scale`."""
+    def cast(self, node: exp.Cast, scale: int | None = None, sizes: int = 0) -> Bound:
+        """Returns a cast; one to numeric without a scale of what has none of its own rounds to `scale`.
+
+        So many `sizes` stand behind the type, `[2]` for example, which say that it is an array and nothing else.
+        """
         if type(node) is not exp.Cast:
             raise refusal_of(self.body, node)
         only_parts(self.body, node, "this", "to", *_IGNORED)
@@ -337,6 +340,8 @@ class Expressions(ExpressionBinder):
         span = self.body.span(to)
         offset = self.body.text.offset + (span[0] if span else 0)
         named = self._named(to, max(offset, 0))
+        if sizes:
+            named = replace(named, is_array=True, has_dimensions=named.is_array or sizes > 1)
         whole = self.body.span(node)
         prefixed = span is not None and whole is not None and span[0] == whole[0]
         if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
@@ -470,6 +475,12 @@ class Expressions(ExpressionBinder):
         return bind_array(self, node)
 
     def _bracket(self, node: exp.Bracket) -> Bound:
+        inner: exp.Expr = node
+        sizes = 0
+        while isinstance(inner, exp.Bracket) and len(inner.expressions) == 1 and _number(inner.expressions[0]):
+            inner, sizes = inner.this, sizes + 1
+        if type(inner) is exp.Cast and self.body.source(inner).endswith(self.body.source(inner.args["to"])):
+            return self.cast(inner, sizes=sizes)  # x::integer[2]
         return bind_bracket(self, node)
 
     def _subquery(self, node: exp.Expr) -> Bound:
