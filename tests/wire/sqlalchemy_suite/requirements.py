@@ -53,7 +53,6 @@ CLOSED = {
 _NO_NEXTVAL = "without RETURNING the dialect asks nextval(), and only columns of tables generate numbers"
 #: Single tests, by a pattern of their names, and why.
 EXCLUDED = {
-    r"ArrayTest::.*": "their arrays have two dimensions",
     r"CTETest::test_select_recursive_round_trip": "WITH RECURSIVE is refused",
     r"EnumTest::test_round_trip.*": "CREATE TYPE cannot run inside a transaction block",
     r"InsertBehaviorTest::test_no_results_for_non_returning_insert\[executemany-return_defaults\]": _NO_NEXTVAL,
