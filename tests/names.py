@@ -46,19 +46,19 @@ class Names:
 
     Args:
         pick: The source of chance.
-        room: How many bytes less than PostgreSQL's a name has at most.
+        longest: How many bytes a name has at most.
     """
 
-    def __init__(self, pick: random.Random, *, room: int = 0) -> None:
+    def __init__(self, pick: random.Random, longest: int = BYTES) -> None:
         self._pick = pick
-        self._bytes = BYTES - room
+        self._longest = longest
         self._taken: list[str] = []
 
     def identifier(self) -> str:
         """Returns a name that a quoted identifier may be."""
         while True:
             name = self._drawn()
-            if name and name not in self._taken and len(name.encode()) <= self._bytes:
+            if name and name not in self._taken and len(name.encode()) <= self._longest:
                 self._taken.append(name)
                 return name
 
@@ -90,7 +90,8 @@ class Names:
             case 1:
                 return pick.choice(_WORDS)
             case 2:
-                return (pick.choice(_LETTERS) + pick.choice(("x", "é", " ", ".")) * pick.randrange(1, BYTES))[:BYTES]
+                again = pick.choice(("x", "é", " ", ".")) * pick.randrange(1, self._longest)
+                return (pick.choice(_LETTERS) + again)[: self._longest]
             case 3:
                 return pick.choice(_WORDS) + pick.choice(_SIGNS) + pick.choice(_WORDS)
             case _:

@@ -31,7 +31,7 @@ class Life:
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.pick = random.Random(seed)
-        self.names = Names(self.pick)
+        self.names = Names(self.pick, 200)
         self.folder = folder
         self.root = self.names.project(folder)
         self.landing = self.root / self.names.file() / self.names.file()

@@ -26,7 +26,7 @@ from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
-from tests.names import Names, quoted, unquoted
+from tests.names import BYTES, Names, quoted, unquoted
 from tests.oracle.dialects import ours
 from tests.oracle.expressions import TYPES, Column, Scalars, literal
 from tests.oracle.queries import Queries
@@ -168,7 +168,7 @@ class World:
         self.random = random.Random(seed)
         self.tally = Tally()
         #: Of what people name; every fourth world has plain names, whose stories are easier to read.
-        self._names = None if seed % 4 == 0 else Names(random.Random(seed), room=4)
+        self._names = None if seed % 4 == 0 else Names(random.Random(seed), BYTES - 4)
         self._folder = folder if self._names is None else self._names.project(folder)
         self._spark = spark
         self._clock = ShiftedClock()

@@ -357,8 +357,10 @@ class Queries:
             [
                 f"{column} IN ({listed})",
                 f"{column} NOT IN ({listed})",
-                f"{column} = ANY (ARRAY[{listed}])" if column in ("a", "b", "a + b") else f"NOT {column} IN ({listed})",
-                f"{column} <> ALL (ARRAY[{listed}])" if column in ("a", "b", "a + b") else f"{column} IN ({listed})",
+                f"{column} = ANY (ARRAY[{listed}])",
+                f"{column} <> ALL (ARRAY[{listed}])",
+                f"{column} IN (VALUES ({listed.replace(', ', '), (')}))",
+                f"{column} <> ALL (VALUES ({listed.replace(', ', '), (')}))",
                 "(" + " OR ".join(f"{column} = {one}" for one in items[:90]) + ")",
                 "(" + " AND ".join(f"{column} <> {one}" for one in items[:90]) + ")",
             ]
@@ -389,6 +391,9 @@ class Queries:
                 "ARRAY[CASE WHEN q.f THEN '-0'::float8 ELSE 0 END, q.a]",
                 "CASE WHEN q.f THEN '1'::jsonb ELSE '1.0' END",
                 "CASE WHEN q.f THEN interval '1 mon' ELSE '30 days' END",
+                "ARRAY[CASE WHEN q.f THEN '1'::jsonb ELSE '1.0' END, NULL]",
+                "ARRAY[CASE WHEN q.f THEN interval '1 mon' ELSE '30 days' END, q.a * interval '1 day']",
+                "ARRAY[(q.a::text || CASE WHEN q.f THEN '.0' ELSE '' END)::text::numeric]",
             ]
         )
         return self.over(value)
