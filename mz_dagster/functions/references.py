@@ -15,6 +15,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 | enum | str: the member |
 | json | str: the text as written |
 | array; record | list; tuple |
+| array of dimensions | tuple of the lists of its elements, lengths and lower bounds |
 """
 
 from __future__ import annotations

@@ -458,6 +458,7 @@ def test_what_a_list_cannot_hold_is_refused(sparkless: Connection) -> None:
         "INSERT INTO t VALUES ('[0:1]={1,2}')",
         "INSERT INTO t (a) SELECT ARRAY[ARRAY[x]] FROM generate_series(1, 2) AS g(x)",
         "SELECT array_fill(1, array_agg(x)) FROM generate_series(2, 3) AS g(x)",
+        "SELECT t::int[] FROM (VALUES ('{{1}}')) AS v(t)",
     ):
         with pytest.raises(Error, match="dimension") as caught:
             sparkless.execute(sql).fetchall()

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from mz_dagster.functions.arrays.dimensions import check_shape, dimensions_text, too_deep
-from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
+from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS, OTHER_BOUNDS, SEVERAL_DIMENSIONS
+from mz_dagster.functions.errors import failure
 from mz_dagster.functions.registry import SqlFailure, pure
 
 _SPACE = " \t\n\v\f\r"
@@ -88,9 +89,9 @@ def elements_of(text: str) -> list[str | None]:
             return [None if one.upper() == "NULL" else one for one in words]
     elements, lengths, lowers = dimensioned_of_text(text)
     if len(lengths) > 1:
-        raise SqlFailure("0A000", "arrays of several dimensions are not supported")
+        raise failure(SEVERAL_DIMENSIONS)
     if any(lower != 1 for lower in lowers):
-        raise SqlFailure("0A000", "arrays that are not counted from 1 are not supported")
+        raise failure(OTHER_BOUNDS)
     return elements
 
 
