@@ -9,9 +9,7 @@ any machine (`algebra/evaluable.py`).
 
 from __future__ import annotations
 
-from itertools import zip_longest
-from typing import Any
-
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,11 +17,12 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
 from mz_dagster.storage.arrow_schema import update_schema, update_table, without_error_data
-from mz_dagster.storage.plain_cells import moments_as_numbers
+from mz_dagster.storage.row_numbers import whole
 
 
 def is_simple(mfp: MapFilterProject) -> bool:
@@ -88,22 +87,26 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
         Declined: There are very many.
     """
     arity = node.input.relation_type.arity
-    kept = arity - node.arrays
-    arrays = [moments_as_numbers(frame.column(position)).to_pylist() for position in range(kept, arity)]
-    sources: list[int] = []
-    rows: list[tuple[Any, ...]] = []
-    for number, error in enumerate(frame.column(ERROR).to_pylist()):
-        found = zip_longest(*(array[number] or () for array in arrays))
-        elements = [(None,) * len(arrays)] if error is not None else list(found)
-        sources += [number] * len(elements)
-        rows += ((*cells, place) for place, cells in enumerate(elements, 1))
-        if len(rows) > budget().made_rows:
-            raise Declined("arrays have many elements")
+    kept, schema = arity - node.arrays, plan_schema(node)
+    is_good = as_mask(whole(pc.is_null(frame.column(ERROR))))
+    arrays = [whole(frame.column(position)) for position in range(kept, arity)]
+    lengths = [np.where(is_good, pc.fill_null(pc.list_value_length(array), 0).to_numpy(), 0) for array in arrays]
+    count = np.where(is_good, np.maximum.reduce(lengths), 1)
+    if int(count.sum()) > budget().made_rows:
+        raise Declined("arrays have many elements")
+    sources = np.repeat(np.arange(frame.num_rows), count)
+    places = np.arange(len(sources)) - np.repeat(np.cumsum(count) - count, count)
+    made: list[pa.Array] = []
+    for array, length in zip(arrays, lengths, strict=True):
+        begins = array.offsets.to_numpy()[:-1]
+        at = pa.array(begins[sources] + places, pa.int64(), mask=places >= length[sources])
+        made.append(array.values.take(at))
+    if node.ordinality:
+        made.append(pa.array(places + 1, pa.int64()))
     # Without the arrays, each of which would be copied as often as it has elements.
     others = frame.select([*range(kept), *range(arity, frame.num_columns)])
-    chosen, schema = others.take(pa.array(sources, pa.int64())), plan_schema(node)
-    made = [[row[n] for row in rows] for n in range(len(arrays) + node.ordinality)]
-    columns = [pa.chunked_array([pa.array(cells, schema.field(kept + n).type)]) for n, cells in enumerate(made)]
+    chosen = others.take(pa.array(sources, pa.int64()))
+    columns = [cells.cast(schema.field(kept + n).type) for n, cells in enumerate(made)]
     meta = [chosen.column(name) for name in META]
     return pa.Table.from_arrays([*chosen.columns[:kept], *columns, *meta], schema=schema)
 
