@@ -31,14 +31,11 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event, select, update
-from sqlalchemy.dialects import registry
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as UnreachableDatabase
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
-from sqlalchemy.util import LRUCache
 
 from mz_dagster.catalog.commits import Commits
 from mz_dagster.catalog.errors import CatalogBusy, CatalogDamaged, CatalogReadOnly, CatalogUnavailable
@@ -85,26 +82,6 @@ _WHAT_TO_DO = {
     "not a database": "Check that the database is there: the file is damaged, or none of a catalog.",
 }
 """What to do about the errors of databases that contain these words."""
-
-
-class SharedSqliteDialect(SQLiteDialect_pysqlite):
-    """SQLite's dialect, whose instances are equal, so that what is compiled for one catalog serves all of a process.
-
-    SQLAlchemy compiles a statement once for each dialect. Of what opening another project and its first statements
-    cost, that was a seventh.
-    """
-
-    supports_statement_cache = True
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-
-registry.register("sqlite.shared", __name__, SharedSqliteDialect.__name__)
-_COMPILED: LRUCache[Any, Any] = LRUCache(2_000)
 
 
 class Database:
@@ -349,13 +326,7 @@ def _sqlite_engine(catalog: CatalogUrl, path: Path) -> Engine:
         raise CatalogUnavailable(
             f'cannot make the catalog\'s file "{path}": {error.strerror}', hint="Name a folder that can be written."
         ) from error
-    engine = create_engine(
-        catalog.url.set(drivername="sqlite+shared"),
-        connect_args={"timeout": WAIT_MS / 1000},
-        pool_size=5,
-        max_overflow=40,
-        execution_options={"compiled_cache": _COMPILED},
-    )
+    engine = create_engine(catalog.url, connect_args={"timeout": WAIT_MS / 1000}, pool_size=5, max_overflow=40)
 
     @event.listens_for(engine, "connect")
     def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
