@@ -15,14 +15,29 @@ and portions, and how long to wait.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 
 #: More than this process holds of anything; Spark's LIMIT takes one more, and no more than that.
 _NEVER_REACHED = 2**31 - 2
+
+
+def _hot_bytes() -> int:
+    return max(1 << 28, min(_memory() // 16, 1 << 31))
+
+
+def _memory() -> int:
+    """Returns how many bytes of memory the machine has, or the container that this process is in."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for limit in ("memory.max", "memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):  # there is none, or it is "max"
+            found.append(int(Path("/sys/fs/cgroup", limit).read_text()))
+    return min(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +63,9 @@ class Budget:
         fetched_rows: More rows are not fetched from Spark by an operator in this process.
         whole_rows: A collection of more is not read whole by a lookup in this process, but by its keys.
         versioned_rows: In more rows of versions winners are not looked for in this process.
-        decoded_cells: A lookup in files with more cells, in the columns that are used, is Spark's: what it takes to
-            decode them, fifty million in a second, is the same there, but Spark leaves out pages, and begins after a
-            tenth of a second.
+        decoded_cells: A lookup in files with more cells that are not in memory, in the columns that are used, is
+            Spark's: what it takes to decode them, fifty million in a second, is the same there, but Spark leaves out
+            pages, and begins after a tenth of a second, or ten seconds if it is not there yet.
         shared_cells: Nor is one decoded here that several joins of a step share beyond so many cells. Spark keeps its
             rows and hands them over, two jobs of half a second; 8 million cells take a tenth of one.
         common_rows: More rows, which others look up, too, are not fetched from Spark.
@@ -69,7 +84,10 @@ class Budget:
             the settings do not say. Lists of batches stay short by merges, which this makes cheap.
         inlined_bytes: If it takes no more than so many bytes there.
         inlined_memory: How many bytes of such batches a process keeps in memory.
-        hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory.
+        hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory: by default
+            a sixteenth of what this machine has, between 256 MiB and 2 GiB.
+        ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
+            theirs, which is made for the first of them; in a smaller one, each row is compared.
         unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds
             their columns are.
         handed_rows: Up to so many rows are read by this process and handed to Spark, which has no file to open for
@@ -132,7 +150,7 @@ class Budget:
     fetched_rows: int = 200_000
     whole_rows: int = 20_000
     versioned_rows: int = 1_000_000
-    decoded_cells: int = 6_000_000
+    decoded_cells: int = 30_000_000
     shared_cells: int = 30_000_000
     common_rows: int = 200_000
     due_rows: int = 100_000
@@ -148,7 +166,8 @@ class Budget:
     inlined_rows: int = 1_000
     inlined_bytes: int = 65_536
     inlined_memory: int = 67_108_864
-    hot_bytes: int = 268_435_456
+    hot_bytes: int = field(default_factory=_hot_bytes)
+    ordered_rows: int = 20_000
     unbounded_rows: int = 10_000
     handed_rows: int = 1_000
     handed_bytes: int = 1_000_000

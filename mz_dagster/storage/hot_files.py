@@ -5,8 +5,8 @@ on, a session's or the continuous job's, the same files are read at each step; t
 costs. So the columns that are asked for of a file for the second time are kept, as those of what this process writes
 are from the first, up to so many bytes in all; what was least lately read is forgotten first.
 
-What is looked up in such a file by one value of a column is found by the order of its rows by that column, which is
-kept beside the columns from the first such lookup on.
+What is looked up in such a file by values of a column is found by the order of its rows by that column, which is kept
+beside the columns from the first such lookup on: so a lookup costs by its keys, not by what the file holds.
 
 Invariant: what is kept is what the file holds. A file is written once and known by its hash, which the batch list
 names; so an entry is found only by a reader whose list has that very file, and is never advanced or put right: a step's
@@ -24,8 +24,10 @@ from collections.abc import Callable, Collection, Sequence
 from operator import methodcaller
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.storage.row_numbers import whole
@@ -63,6 +65,24 @@ class Ordered(NamedTuple):
         while last < end and values[last].as_py() == value:
             last += 1
         return first, last
+
+    def places_among(self, values: pa.Array) -> pa.Array:
+        """Returns the places of the rows in which the column has one of some values.
+
+        Args:
+            values: Of the column's type, which is stored as integers; none is NULL, each is there once.
+
+        Example:
+            >>> ordered = Ordered(pa.array([3, 3, 7, None]), pa.array([2, 0, 3, 1], pa.uint32()))
+            >>> ordered.places_among(pa.array([3, 5])).to_pylist()
+            [0, 2]
+        """
+        own = _as_integers(self.values.slice(0, len(self.values) - self.values.null_count))
+        wanted = _as_integers(values)
+        begins, ends = np.searchsorted(own, wanted, "left"), np.searchsorted(own, wanted, "right")
+        count = ends - begins
+        within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
+        return pa.array(np.sort(self.rows.to_numpy()[np.repeat(begins, count) + within]))
 
     def places_of(self, value: Any) -> list[int]:
         """Returns the places of those rows."""
@@ -125,6 +145,11 @@ class HotFiles:
             self._put(file, new)
         return pa.table({name: found[name] for name in names})
 
+    def has(self, file: HotFile, names: Collection[str]) -> bool:
+        """Returns whether columns of a file are kept."""
+        with self._lock:
+            return self._kept.get(file, {}).keys() >= set(names)
+
     def ordered(self, file: HotFile, kept: pa.Table, key: str) -> Ordered:
         """Returns the rows of a file in the order of a column, which is kept like a column from the first time on.
 
@@ -175,6 +200,11 @@ class HotFiles:
     @property
     def _most(self) -> int:
         return budget().hot_bytes if self._limit is None else self._limit
+
+
+def _as_integers(values: pa.Array) -> NDArray[Any]:
+    found: NDArray[Any] = values.view(f"int{values.type.bit_width}").to_numpy()
+    return found
 
 
 def _size(columns: dict[str, pa.ChunkedArray]) -> int:

@@ -53,7 +53,7 @@ from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.hot_files import HotFile, HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
-from mz_dagster.storage.lookup import KeyValue
+from mz_dagster.storage.lookup import KeyValue, KeyValues
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
 from mz_dagster.storage.open_tables import OpenTables
 from mz_dagster.storage.ownership import FOLDER, MARK
@@ -257,7 +257,7 @@ class LocalShards:
         columns: Sequence[str] | None = None,
         condition: pc.Expression | None = None,
         over: Collection[Column] | None = None,
-        key: KeyValue | None = None,
+        key: KeyValue | KeyValues | None = None,
     ) -> pa.Table:
         """Returns what `read` would of the batches if these files of theirs, from the log, were all.
 
@@ -305,7 +305,7 @@ class LocalShards:
         names: Sequence[str],
         asked: Callable[[Iterable[StoredFile]], pc.Expression | None],
         looked_at: Sequence[str] | None,
-        key: KeyValue | None,
+        key: KeyValue | KeyValues | None,
         is_within: Callable[[StoredFile], bool],
     ) -> list[pa.Table]:
         """Returns columns of the rows of data files for which what is asked of these is true, as they are stored.
@@ -333,7 +333,10 @@ class LocalShards:
                         table = self._hot.columns(file, one.rows, wanted, partial(decoded, [one], None))
                         if table is None:
                             continue
-                        if key is not None and not one.errors:
+                        if isinstance(key, KeyValues) and not one.errors and key.are_few_of(one.rows):
+                            order = self._hot.ordered(file, table, key.column)
+                            table = table.take(order.places_among(key.values))
+                        if isinstance(key, KeyValue) and not one.errors:
                             order = self._hot.ordered(file, table, key.column)
                             first, last = order.range_of(key.value)
                             table = table.take(order.rows.slice(first, last - first))
@@ -352,6 +355,15 @@ class LocalShards:
         except (OSError, pa.ArrowException) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
             raise self._failed(collection, batches, files, error) from error
+
+    def cells_to_decode(self, collection: CollectionRow, files: Iterable[StoredFile], names: Sequence[str]) -> int:
+        """Returns how many cells of some columns are in data files of the collection and not in memory."""
+        stored = stored_names(names, collection.columns)
+        return len(names) * sum(
+            one.rows
+            for one in files
+            if one.hash is None or not self._hot.has(HotFile(collection.shard, one.path, one.hash), stored)
+        )
 
     def in_order(
         self, collection: CollectionRow, file: StoredFile, key: str, names: Sequence[str]

@@ -59,6 +59,9 @@ _COMPARED = {
 #: Of which kinds values are ordered by Python as they are by Arrow.
 _ORDERED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR})
 
+#: For so many rows a key, to look it up in their order costs what comparing them does.
+_ROWS_OF_A_KEY = 8
+
 #: For some columns, in plain form, all values that they have in rows that pass; None among them is NULL.
 _Values = Mapping[int, frozenset[Any]]
 
@@ -75,6 +78,22 @@ class KeyValue(NamedTuple):
     column: str
     value: Any
     is_all: bool
+
+
+class KeyValues(NamedTuple):
+    """Says that a column has one of some values.
+
+    Attributes:
+        column: Its name; it is stored as integers.
+        values: The values, of its type, each once; none is NULL.
+    """
+
+    column: str
+    values: pa.Array
+
+    def are_few_of(self, rows: int) -> bool:
+        """Returns whether they are sooner found in the order of so many rows than each row is compared with them."""
+        return rows >= max(budget().ordered_rows, _ROWS_OF_A_KEY * len(self.values))
 
 
 @dataclass(frozen=True, slots=True)

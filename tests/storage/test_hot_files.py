@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,17 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
-from mz_dagster.scalars.types import INT8, TEXT, Column, numeric
+from mz_dagster.compute.lookups.lookup_keys import LookupKeys
+from mz_dagster.scalars.types import INT8, TEXT, TIMESTAMP, Column, numeric
 from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.hot_files import HotFile, HotFiles
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import BatchIncomplete
+from tests.budgets import SetBudget
 from tests.storage.test_clustering import collection, listed
 
 COLUMNS = (Column("k", INT8), Column("name", TEXT), Column("n", numeric(2)))
+KEYED = (Column("k", INT8), Column("at", TIMESTAMP), Column("t", TEXT))
 FILE = HotFile("u1", "mz_batch=1/x.parquet", "h")
 
 
@@ -100,3 +104,50 @@ def test_what_is_kept_is_not_read_once_its_file_is_gone(tmp_path: Path) -> None:
     shards.delete(row, [batch.id])
     with pytest.raises(BatchIncomplete):
         shards.read(row, [batch])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_many_keys_are_found_by_their_order(tmp_path: Path, set_budget: SetBudget, seed: int) -> None:
+    """The same as by comparing each row, and fewer rows are compared."""
+    dice, row = random.Random(seed), collection(KEYED)
+    set_budget(ordered_rows=0)
+    moments = [None, *(datetime(2020, 1, one) for one in range(1, 9))]
+    shards, batches = LocalShards(tmp_path), []
+    for number in range(1, 4):
+        updates = [
+            ((dice.choice([None, *range(-20, 20)]), dice.choice(moments), dice.choice("ab")), dice.randrange(9), 1)
+            for _ in range(400)
+        ]
+        failed = [((None,) * 3, 3, 1, "22012 division by zero")] if number == 1 else []
+        batches.append(written(row, shards, number, update_table(KEYED, [*updates, *failed])))
+    for _ in range(12):
+        positions = sorted(dice.sample(range(3), dice.randint(1, 3)))
+        columns = {position: KEYED[position] for position in positions}
+        keys = shards.read(row, batches).slice(dice.randrange(1_000), dice.choice([0, 1, 5])).select(positions)
+        sought = LookupKeys.of(columns, [keys])
+        files = shards.files(row, batches)
+        asked: dict[str, Any] = {"upper": dice.choice([None, 5]), "over": list(columns.values())}
+        asked["condition"] = sought.condition(KEYED)
+        one, other = (shards.read_files(row, batches, files, **asked, key=key) for key in (None, sought.values))
+        assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))
+
+
+def test_a_lookup_of_a_key_in_memory_costs_the_same_however_much_there_is(tmp_path: Path) -> None:
+    """It compares the rows of the key, and no others."""
+    costs = []
+    for number, rows in enumerate([20_000, 200_000], 1):
+        row, shards = collection(KEYED), LocalShards(tmp_path / str(number))
+        batch = written(row, shards, 1, update_table(KEYED, [((one, None, "a"), 1, 1) for one in range(rows)]))
+        sought = LookupKeys.of({0: KEYED[0]}, [pa.table({"k": pa.array([5, 900], pa.int64())})])
+        files = shards.files(row, [batch])
+        asked: dict[str, Any] = {"condition": sought.condition(KEYED), "over": [KEYED[0]], "key": sought.values}
+        assert shards.read_files(row, [batch], files, **asked).num_rows == 2, "which also makes the order"
+        usual = pa.default_memory_pool()
+        tracked = pa.proxy_memory_pool(usual)
+        pa.set_memory_pool(tracked)
+        try:
+            assert shards.read_files(row, [batch], files, **asked).num_rows == 2
+        finally:
+            pa.set_memory_pool(usual)
+        costs.append(tracked.max_memory() or 0)
+    assert costs[1] < 2 * costs[0] + 10_000, costs

@@ -29,6 +29,7 @@ from mz_dagster.storage.clustering import TouchedHashes, moduli
 from mz_dagster.storage.key_hash import key_hash
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
+from mz_dagster.storage.lookup import KeyValues
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import plain_cells
 from mz_dagster.storage.row_numbers import distinct_rows
@@ -49,6 +50,8 @@ _WORTH_PARTING = 0.5
 #: To have Spark look for the pages is worth it if these are less than such a part of all.
 _WORTH_SKIPPING = 0.5
 _RANGED = frozenset({Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.MZ_TIMESTAMP})
+
+_AS_INTEGERS = _RANGED | {Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,16 @@ class LookupKeys:
             one = stored.isin(values.drop_null().combine_chunks())
             parts.append(one | stored.is_null() if values.null_count else one)
         return reduce(and_, parts) if parts else None
+
+    @property
+    def values(self) -> KeyValues | None:
+        """The values of one column that rows with some key have: of those stored as integers, that of most."""
+        found = [
+            (column.name, stored.unique())
+            for column, stored in zip(self.columns.values(), self.table.columns, strict=True)
+            if column.type.kind in _AS_INTEGERS and not stored.null_count
+        ]
+        return KeyValues(*max(found, key=lambda one: len(one[1]))) if found else None
 
     def within(self, files: Sequence[StoredFile]) -> SparkColumn | None:
         """Returns a predicate that every row with one of the keys passes, over columns under the collection's names.

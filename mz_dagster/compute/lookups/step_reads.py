@@ -224,18 +224,21 @@ class StepReads:
     ) -> pa.Table | None:
         """Returns what `find` does, as `read_table`; None if the files that may hold the keys have too much.
 
-        That is more cells than `most`, by default `Budget.decoded_cells`.
+        That is more cells to decode than `most`, by default `Budget.decoded_cells`.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
         _, chosen = self._chosen(row, batches, keys, where, here=True)
         rows = sum(one.rows for one in chosen)
         names = [column.name for position, column in enumerate(row.columns) if position in used]
-        if rows * len(names) > (budget().decoded_cells if most is None else most):
+        most = budget().decoded_cells if most is None else most
+        if rows * len(names) > most and self._here.cells_to_decode(row, chosen, names) > most:
             return None
         self.rows_read += rows
         condition = keys.condition(row.columns)
         over = list(keys.columns.values())
-        found = self._here.read_files(row, batches, chosen, upper=upper, columns=names, condition=condition, over=over)
+        found = self._here.read_files(
+            row, batches, chosen, upper=upper, columns=names, condition=condition, over=over, key=keys.values
+        )
         advance(rows, "rows")
         return _widened(found, row)
 
