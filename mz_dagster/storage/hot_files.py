@@ -70,19 +70,22 @@ class Ordered(NamedTuple):
         """Returns the places of the rows in which the column has one of some values.
 
         Args:
-            values: Of the column's type, which is stored as integers; none is NULL, each is there once.
+            values: Of the column's type, which is stored as integers; each is there once, and NULL is like NULL.
 
         Example:
             >>> ordered = Ordered(pa.array([3, 3, 7, None]), pa.array([2, 0, 3, 1], pa.uint32()))
-            >>> ordered.places_among(pa.array([3, 5])).to_pylist()
-            [0, 2]
+            >>> [ordered.places_among(pa.array(one, pa.int64())).to_pylist() for one in ([3, 5], [7, None])]
+            [[0, 2], [1, 3]]
         """
-        own = _as_integers(self.values.slice(0, len(self.values) - self.values.null_count))
-        wanted = _as_integers(values)
+        end = len(self.values) - self.values.null_count
+        own, wanted = _as_integers(self.values.slice(0, end)), _as_integers(values.drop_null())
         begins, ends = np.searchsorted(own, wanted, "left"), np.searchsorted(own, wanted, "right")
         count = ends - begins
         within = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        return pa.array(np.sort(self.rows.to_numpy()[np.repeat(begins, count) + within]))
+        found = np.repeat(begins, count) + within
+        if values.null_count:
+            found = np.concatenate([found, np.arange(end, len(self.values))])
+        return pa.array(np.sort(self.rows.to_numpy()[found]))
 
     def places_of(self, value: Any) -> list[int]:
         """Returns the places of those rows."""

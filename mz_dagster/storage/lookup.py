@@ -85,7 +85,7 @@ class KeyValues(NamedTuple):
 
     Attributes:
         column: Its name; it is stored as integers.
-        values: The values, of its type, each once; none is NULL.
+        values: The values, of its type, each once. NULL among them is like NULL.
     """
 
     column: str

@@ -11,12 +11,14 @@ import hashlib
 import os
 import random
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
 
 import pytest
 
+from mz_dagster import disk
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.adapter.engine import SecondRunner, TimeNotReached
 from mz_dagster.adapter.graphs import SourceNotPolled
@@ -189,3 +191,21 @@ def test_a_bound_file_is_read_as_it_was_bound_or_not_at_all(
         expected = Counter((number, version) for number, version in bound.items() for _ in range(ROWS))
         assert Counter(session.execute("SELECT file, version FROM s").rows) == expected
         assert Counter(session.execute("SELECT file, n FROM v").rows) == Counter((one, ROWS) for one in bound)
+
+
+def test_a_file_that_goes_before_it_is_on_disk_is_not_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "landing").mkdir()
+    for number in range(2):
+        (tmp_path / "landing" / f"{number}.jsonl").write_text(f'{{"a": {number}}}\n')
+    sync = disk.sync_files
+
+    def taken_away(folder: Path, paths: Iterable[str]) -> None:
+        (folder / "0.jsonl").unlink(missing_ok=True)
+        sync(folder, paths)
+
+    monkeypatch.setattr("mz_dagster.storage.source.files.sync_files", taken_away)
+    with Engine(Project.load(tmp_path)) as engine:
+        session = Session(engine)
+        session.execute("CREATE SOURCE s (a integer) FROM FILES (FOLDER 'landing') FORMAT JSON")
+        assert not engine.poll(TIMELINE).failures
+        assert session.execute("SELECT a FROM s").rows == ((1,),)

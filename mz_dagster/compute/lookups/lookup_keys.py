@@ -127,7 +127,7 @@ class LookupKeys:
         found = [
             (column.name, stored.unique())
             for column, stored in zip(self.columns.values(), self.table.columns, strict=True)
-            if column.type.kind in _AS_INTEGERS and not stored.null_count
+            if column.type.kind in _AS_INTEGERS
         ]
         return KeyValues(*max(found, key=lambda one: len(one[1]))) if found else None
 

@@ -108,9 +108,7 @@ class FileSource(RecordSource):
         catalog.note_identities(row.id, self.check(bound.values()))
         others = [path for path in paths if path not in bound]
         known = catalog.known_paths(row.id, others)
-        files = self.new_files(path for path in others if path not in known)
-        if files:
-            _sync(self.folder, files)
+        files = _on_disk(self.folder, self.new_files(path for path in others if path not in known))
         return Gain(files, count=len(files))
 
     def size(self, bindings: Sequence[Binding]) -> int:
@@ -331,15 +329,22 @@ class FileSource(RecordSource):
         return file
 
 
-def _sync(folder: Path, files: Sequence[BoundFile]) -> None:
-    """Returns once new files are on disk: what a tick binds, no power cut may change."""
-    try:
-        sync_files(folder, (file.path for file in files))
-    except OSError as error:
-        raise OperationalError(
-            f'cannot force new files in "{folder}" to disk: {error}',
-            hint="Nothing was bound. Check that the files are still there and that their disk works.",
-        ) from error
+def _on_disk(folder: Path, files: tuple[BoundFile, ...]) -> tuple[BoundFile, ...]:
+    """Returns those of new files that are still there, once they are on disk: no power cut may change what is bound."""
+    while files:
+        try:
+            sync_files(folder, (file.path for file in files))
+            break
+        except OSError as error:
+            there = tuple(file for file in files if (folder / file.path).exists())
+            if isinstance(error, FileNotFoundError) and len(there) < len(files):
+                files = there  # somebody has taken one away since it was read
+                continue
+            raise OperationalError(
+                f'cannot force new files in "{folder}" to disk: {error}',
+                hint="Nothing was bound. Check that the files are still there and that their disk works.",
+            ) from error
+    return files
 
 
 def _compare(bound: BoundFile, found: BoundFile | None) -> None:
