@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
+import tracemalloc
 from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+#: Kept to the end, since what lives longer than a measurement is given back to the pool that it is from.
+_POOLS: list[pa.MemoryPool] = []
 
 
 def exponent(measure: Callable[[int], float], sizes: Sequence[int], *, times: int = 3) -> float:
@@ -35,3 +41,18 @@ def calls(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return count
+
+
+def peak(compute: Callable[[], object]) -> float:
+    """Returns how many bytes Python and Arrow hold at most while something is computed."""
+    before = pa.default_memory_pool()
+    own = pa.proxy_memory_pool(before)  # whose greatest size is its own
+    _POOLS.append(own)
+    tracemalloc.start()
+    pa.set_memory_pool(own)
+    try:
+        compute()
+        return tracemalloc.get_traced_memory()[1] + float(own.max_memory() or 0)
+    finally:
+        pa.set_memory_pool(before)
+        tracemalloc.stop()

@@ -7,13 +7,11 @@ large enough that what is the same for all is nothing: these are deep. The other
 from __future__ import annotations
 
 import gc
-import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic, process_time
 from typing import get_args
 
-import pyarrow as pa
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
@@ -26,7 +24,7 @@ from mz_dagster.scalars.types import INT4, Column, RelationType, array_of
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
-from tests.growth import exponent
+from tests.growth import exponent, peak
 from tests.sparkless import refuse_spark
 
 #: By the operator: a query over a table of n rows, of which k is unique and g has a hundred values.
@@ -108,25 +106,6 @@ def costs(connection: Connection, operator: str, sizes: tuple[int, ...]) -> tupl
 
     run(sizes[0])
     return exponent(seconds, sizes), exponent(lambda size: peak(lambda: run(size)), sizes, times=1)
-
-
-#: Kept, since what garbage still has of them is given back to them.
-_POOLS: list[pa.MemoryPool] = []
-
-
-def peak(compute: Callable[[], object]) -> float:
-    """Returns how many bytes Python and Arrow hold at most while something is computed."""
-    before = pa.default_memory_pool()
-    arrow = pa.proxy_memory_pool(before)  # whose greatest size is its own
-    _POOLS.append(arrow)
-    tracemalloc.start()
-    pa.set_memory_pool(arrow)
-    try:
-        compute()
-        return tracemalloc.get_traced_memory()[1] + float(arrow.max_memory() or 0)
-    finally:
-        pa.set_memory_pool(before)
-        tracemalloc.stop()
 
 
 def test_an_array_takes_memory_by_its_elements_once(set_budget: SetBudget) -> None:

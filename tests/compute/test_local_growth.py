@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
-from tests.growth import exponent
+from tests.growth import exponent, peak
 
 SIZES = (10_000, 40_000, 160_000)
 INPUT = (Column("c0", INT4), Column("c1", INT8), Column("c2", numeric(2)), Column("c3", TEXT))
@@ -60,20 +60,9 @@ def matched(given: pa.Table) -> object:
 @pytest.mark.parametrize("compute", [evaluated, summed, matched])
 def test_memory_grows_as_the_rows_do(compute: Callable[[pa.Table], object]) -> None:
     frames = {size: frame(size) for size in SIZES}
-    pools: list[pa.MemoryPool] = []  # which outlive what is made of them
 
-    def peak(size: int) -> float:
-        before = pa.default_memory_pool()
-        own = pa.proxy_memory_pool(before)
-        pools.append(own)
-        pa.set_memory_pool(own)
-        tracemalloc.start()
-        try:
-            compute(frames[size])
-            return tracemalloc.get_traced_memory()[1] + float(own.max_memory() or 0)
-        finally:
-            tracemalloc.stop()
-            pa.set_memory_pool(before)
+    def memory(size: int) -> float:
+        return peak(partial(compute, frames[size]))
 
-    peak(SIZES[0])
-    assert exponent(peak, SIZES, times=1) <= 1.1
+    memory(SIZES[0])
+    assert exponent(memory, SIZES, times=1) <= 1.1
