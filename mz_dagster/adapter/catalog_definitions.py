@@ -41,7 +41,15 @@ from mz_dagster.catalog import (
     bound_shapes,
 )
 from mz_dagster.compute import MaintainedNode, Node, SinkNode, SourceNode, TableNode
-from mz_dagster.errors import DamageError, Error, InternalError, OperationalError, ProgrammingError, one_line
+from mz_dagster.errors import (
+    DamageError,
+    Error,
+    InternalError,
+    OperationalError,
+    ProgrammingError,
+    first_line,
+    one_line,
+)
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
     MaintainedPlan,
@@ -245,7 +253,11 @@ class CatalogDefinitions:
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
                 ) from error
             except ProgrammingError as error:
-                raise InternalError(f'the stored definition of "{row.created_as}" does not bind: {error}') from error
+                raise InternalError(
+                    f'the stored definition of "{row.created_as}" does not bind: {first_line(error)}',
+                    detail="An earlier release took what this one refuses, or the catalog is damaged.",
+                    hint=f'SHOW CREATE shows its query. Drop "{row.created_as}", then create it with one that binds.',
+                ) from error
         return known.definitions[row.id]
 
     def as_created(self, row: ObjectRow) -> Resolver:

@@ -19,7 +19,7 @@ from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import ObjectRow, bound_shapes
-from mz_dagster.errors import Error
+from mz_dagster.errors import Error, ProgrammingError, first_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
 from mz_dagster.plan.lowering import snapshot_over_stored
@@ -51,7 +51,10 @@ _Edit = tuple[int, int, str]
 
 def create_sql(engine: Engine, row: ObjectRow) -> str:
     """Returns the statement that would create an object anew."""
-    edits = [*_edits(engine, row)]
+    try:
+        edits = [*_edits(engine, row)]
+    except ProgrammingError as error:  # as another release may have taken it
+        return f"-- It does not bind, so its names are those of when it was created: {first_line(error)}\n{row.sql}"
     text = _edited(row.sql, edits)
     renamed = _renamed_columns(engine, row)
     if not renamed:

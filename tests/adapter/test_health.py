@@ -175,6 +175,10 @@ def test_an_object_that_binds_no_more_stays_behind_alone(
         with pytest.raises(Error, match=r"nobody|does not bind|is no source|has lost what"):
             other.execute("SELECT * FROM w")
         assert "nobody" in opened.reasons()[opened.collection_of("w")] or kind == "s"
+        if kind == "v":
+            ((_, shown),) = other.execute("SHOW CREATE MATERIALIZED VIEW v").fetchall()
+            assert shown.splitlines()[1] == "CREATE MATERIALIZED VIEW v AS SELECT nobody FROM s"
+            assert shown.startswith("-- It does not bind"), "it can be read still, to be mended"
     assert ("cannot-be-planned" if kind == "v" else "poll-failed") in findings(tmp_path)
     spoil(tmp_path, kind, good)
     with Engine(Project.load(tmp_path)) as healed:
