@@ -21,12 +21,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 
 #: More than this process holds of anything; Spark's LIMIT takes one more, and no more than that.
 _NEVER_REACHED = 2**31 - 2
 
 
+@cache
 def _hot_bytes() -> int:
     return max(1 << 28, min(_memory() // 16, 1 << 31))
 

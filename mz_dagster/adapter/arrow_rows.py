@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.result import Rows
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.scalars.values import NestedList, ZonedTime, to_stored
+from mz_dagster.scalars.values import ZonedTime, dimensioned_of, to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.published import published, published_schema
 
@@ -57,8 +57,8 @@ def _stored(cell: Any, type_: ScalarType) -> Any:
         return None
     if type_.element is not None:
         return [_stored(one, type_.element) for one in cell]
-    if isinstance(cell, NestedList):
-        cell = cell.array
+    if type_.kind is Kind.DIMENSIONED:
+        cell = dimensioned_of(cell)
     if type_.is_composite:
         return {f"f{i}": _stored(one, part) for i, (one, part) in enumerate(zip(cell, type_.parts, strict=True), 1)}
     if isinstance(cell, time) and type_.kind is Kind.TIMETZ:

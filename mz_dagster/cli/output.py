@@ -21,6 +21,7 @@ from mz_dagster.cli.tables import table_lines, widths_of
 from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.scalars.values import dimensioned_of
 
 _NUMBERS = frozenset(
     (Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.FLOAT4, Kind.FLOAT8)
@@ -164,7 +165,7 @@ def json_text(cell: Any, type_: ScalarType) -> str:
     if type_.kind is Kind.ARRAY:
         return "[" + ", ".join(json_text(one, type_.parts[0]) for one in cell) + "]"
     if type_.kind is Kind.DIMENSIONED:
-        elements, lengths, _ = cell.array
+        elements, lengths, _ = dimensioned_of(cell)
         return nested_json([json_text(one, type_.parts[0].parts[0]) for one in elements], lengths, ", ", ", ")
     text = cell_text(cell, type_)
     if type_.kind in _JSON or (type_.kind in _NUMBERS and Decimal(text).is_finite()):

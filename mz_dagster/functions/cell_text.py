@@ -12,7 +12,7 @@ from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.functions.numbers.floats import float4_text, float8_text
 from mz_dagster.scalars.infinity import Infinity
 from mz_dagster.scalars.types import Kind, ScalarType
-from mz_dagster.scalars.values import NestedList, ZonedTime
+from mz_dagster.scalars.values import ZonedTime, dimensioned_of
 
 
 def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> str:
@@ -56,7 +56,7 @@ def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> st
             element = type_.parts[0]
             return array_text([None if one is None else cell_text(one, element, zone) for one in value])
         case Kind.DIMENSIONED:
-            elements, lengths, lowers = value.array if isinstance(value, NestedList) else value
+            elements, lengths, lowers = dimensioned_of(value)
             element = type_.parts[0].parts[0]
             texts = [None if one is None else cell_text(one, element, zone) for one in elements]
             return dimensioned_text(texts, lengths, lowers)

@@ -12,7 +12,7 @@ from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.functions.jsonb.json_text import number
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.scalars.values import NestedList
+from mz_dagster.scalars.values import dimensioned_of
 
 _HOURS_ALONE = re.compile(r"T.*[+-]\d\d$")
 _NUMBERS = {
@@ -54,8 +54,8 @@ def json_cell(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> st
     if type_.element is not None:
         return "[" + ",".join([json_cell(one, type_.element, zone) for one in value]) + "]"
     if kind is Kind.DIMENSIONED:
-        array = value.array if isinstance(value, NestedList) else value
-        return nested_json([json_cell(one, type_.parts[0].parts[0], zone) for one in array[0]], array[1])
+        elements, lengths, _ = dimensioned_of(value)
+        return nested_json([json_cell(one, type_.parts[0].parts[0], zone) for one in elements], lengths)
     if kind is Kind.RECORD:
         return _object(value, type_.fields, zone)
     if kind in (Kind.JSON, Kind.JSONB):

@@ -38,8 +38,6 @@ from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.scalars.values import Dimensioned, Interval
 
-has_dimensions = arrays.has_dimensions
-
 #: PostgreSQL's isspace in the C locale, for regular expressions of Python and Java alike.
 SPACE = r"[ \t\n\x0B\f\r]"
 _INTEGER = re.compile(rf"{SPACE}*[+-]?[0-9]+{SPACE}*")

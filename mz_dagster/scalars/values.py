@@ -83,6 +83,11 @@ class NestedList(list[Any]):
         self.array = array
 
 
+def dimensioned_of(cell: Any) -> Dimensioned:
+    """Returns an array of any dimensions, of what a user got as lists in lists too."""
+    return cell.array if isinstance(cell, NestedList) else cell
+
+
 #: The bits of an offset in the code of a time with a zone, and what is added to it so that it is not negative.
 _OFFSET_BITS, _OFFSET_BIAS = 17, 1 << 16
 

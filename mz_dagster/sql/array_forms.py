@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from mz_dagster.budget import budget
 from mz_dagster.functions import Failure, Unknown, common_type, resolve_function, type_name
+from mz_dagster.functions.arrays.arrays import has_dimensions
 from mz_dagster.functions.arrays.dimensioned import elements_of, of_list, part_between, stacked, subscript
 from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
-from mz_dagster.functions.literals import has_dimensions
 from mz_dagster.functions.membership import among, is_member
 from mz_dagster.functions.numbers.numerics import exactly
 from mz_dagster.plan.membership import compared

@@ -96,7 +96,7 @@ def parse_with_options(cursor: TokenCursor) -> int | None:
     return milliseconds
 
 
-def parse_source_options(cursor: TokenCursor, version: str = "version") -> tuple[int | None, int | None]:
+def parse_source_options(cursor: TokenCursor, version: str) -> tuple[int | None, int | None]:
     """Moves past `WITH (START VERSION [=] n, RETAIN HISTORY = FOR '...')`, if it is there; returns both.
 
     Args:

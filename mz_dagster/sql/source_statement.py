@@ -36,18 +36,15 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     if not columns and not cursor.sees("from", "delta") and not cursor.sees("from", "iceberg"):
         raise cursor.unexpected("the columns in parentheses")
     cursor.expects("from")
-    if cursor.sees("delta"):
-        delta = parse_delta(cursor)
+    if cursor.sees("delta") or cursor.sees("iceberg"):
+        table = parse_delta(cursor) if cursor.sees("delta") else _iceberg(cursor)
         envelope, key = _keyed_envelope(cursor, columns, primary)
-        start, retain = parse_source_options(cursor)
-        origin = replace(delta, start_version=start)
-        return CreateSource(*common, name, columns, key, timeline, origin, envelope, retain, if_not_exists)
-    if cursor.sees("iceberg"):
-        iceberg = _iceberg(cursor)
-        envelope, key = _keyed_envelope(cursor, columns, primary)
-        start, retain = parse_source_options(cursor, "snapshot")
-        of_table = replace(iceberg, start_snapshot=start)
-        return CreateSource(*common, name, columns, key, timeline, of_table, envelope, retain, if_not_exists)
+        start, retain = parse_source_options(cursor, "version" if isinstance(table, Delta) else "snapshot")
+        if isinstance(table, Delta):
+            table = replace(table, start_version=start)
+        else:
+            table = replace(table, start_snapshot=start)
+        return CreateSource(*common, name, columns, key, timeline, table, envelope, retain, if_not_exists)
     if not cursor.sees("files"):
         raise cursor.refuse(
             "this kind of source",

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mz_dagster.functions.literals import has_dimensions, numeric_type_of
+from mz_dagster.functions.arrays.arrays import has_dimensions
+from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.type_ids import LABELLED

@@ -333,13 +333,8 @@ class LocalShards:
                         table = self._hot.columns(file, one.rows, wanted, partial(decoded, [one], None))
                         if table is None:
                             continue
-                        if isinstance(key, KeyValues) and not one.errors and key.are_few_of(one.rows):
-                            order = self._hot.ordered(file, table, key.column)
-                            table = table.take(order.places_among(key.values))
-                        if isinstance(key, KeyValue) and not one.errors:
-                            order = self._hot.ordered(file, table, key.column)
-                            first, last = order.range_of(key.value)
-                            table = table.take(order.rows.slice(first, last - first))
+                        if key is not None and not one.errors and key.is_sought_in(one.rows):
+                            table = table.take(key.places_in(self._hot.ordered(file, table, key.column)))
                             if key.is_all and is_within(one):
                                 found.append(table.select(list(names)))
                                 done.add(one.path)

@@ -31,6 +31,7 @@ from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type, compares_exactly
 from mz_dagster.storage.clustering import Bucket
+from mz_dagster.storage.hot_files import Ordered
 from mz_dagster.storage.key_hash import key_hash, unscaled
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import StoredFile
@@ -79,6 +80,15 @@ class KeyValue(NamedTuple):
     value: Any
     is_all: bool
 
+    def is_sought_in(self, rows: int) -> bool:
+        """Returns whether it is looked up in the order of so many rows: always."""
+        return True
+
+    def places_in(self, order: Ordered) -> pa.Array:
+        """Returns the places of the rows that have it, given the order of a file's rows by the column."""
+        first, last = order.range_of(self.value)
+        return order.rows.slice(first, last - first)
+
 
 class KeyValues(NamedTuple):
     """Says that a column has one of some values.
@@ -86,14 +96,20 @@ class KeyValues(NamedTuple):
     Attributes:
         column: Its name; it is stored as integers.
         values: The values, of its type, each once. NULL among them is like NULL.
+        is_all: Whether that is all that a lookup asks.
     """
 
     column: str
     values: pa.Array
+    is_all: bool = False
 
-    def are_few_of(self, rows: int) -> bool:
+    def is_sought_in(self, rows: int) -> bool:
         """Returns whether they are sooner found in the order of so many rows than each row is compared with them."""
         return rows >= max(budget().ordered_rows, _ROWS_OF_A_KEY * len(self.values))
+
+    def places_in(self, order: Ordered) -> pa.Array:
+        """Returns the places of the rows that have one, given the order of a file's rows by the column."""
+        return order.places_among(self.values)
 
 
 @dataclass(frozen=True, slots=True)

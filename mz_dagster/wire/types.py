@@ -47,7 +47,7 @@ from mz_dagster.scalars.types import (
     array_of,
     dimensioned,
 )
-from mz_dagster.scalars.values import Dimensioned, Interval, NestedList, ZonedTime
+from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime, dimensioned_of
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
 #: What a client may say that a parameter is.
@@ -188,8 +188,7 @@ def binary_of(value: Any, type_: ScalarType) -> bytes:
         case Kind.ARRAY:
             return _array_binary(Dimensioned(*from_one(value)), type_.parts[0])
         case Kind.DIMENSIONED:
-            array = value.array if isinstance(value, NestedList) else value
-            return _array_binary(array, type_.parts[0].parts[0])
+            return _array_binary(dimensioned_of(value), type_.parts[0].parts[0])
         case Kind.RECORD:
             cells = [struct.pack("!i", len(type_.parts))]
             for one, part in zip(value, type_.parts, strict=True):

@@ -61,40 +61,28 @@ def _called(*prefixes: str) -> Callable[[ScalarType], Mapped]:
     return rule
 
 
+def _of_json(part: Any) -> Any:
+    return tuple(part) if isinstance(part, list) else part
+
+
+#: What JSON has for a part of a kind, and what goes back, where it does not have the part itself.
+_IN_JSON: Mapping[Kind, tuple[Mapped, Mapped]] = {
+    Kind.FLOAT4: (repr, float),
+    Kind.FLOAT8: (repr, float),
+    Kind.NUMERIC: (str, Decimal),
+    Kind.BYTEA: (bytes.hex, bytes.fromhex),
+}
+
+
 def _packed(type_: ScalarType) -> Callable[[Any], bytes]:
     """Returns what makes bytes of a value, the same only of the same: JSON of its parts."""
-    shown = _by_parts(type_, _written)
+    shown = _by_parts(type_, lambda part: _IN_JSON.get(part.kind, (_itself, _of_json))[0])
     return lambda value: json.dumps(shown(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _unpacked(type_: ScalarType) -> Callable[[bytes], Any]:
-    read = _by_parts(type_, _read)
+    read = _by_parts(type_, lambda part: _IN_JSON.get(part.kind, (_itself, _of_json))[1])
     return lambda packed: read(json.loads(packed))
-
-
-def _written(type_: ScalarType) -> Mapped:
-    """Returns what JSON has for a part; `_read` goes back."""
-    match type_.kind:
-        case Kind.FLOAT4 | Kind.FLOAT8:
-            return repr
-        case Kind.NUMERIC:
-            return str
-        case Kind.BYTEA:
-            return bytes.hex
-        case _:
-            return _itself
-
-
-def _read(type_: ScalarType) -> Mapped:
-    match type_.kind:
-        case Kind.FLOAT4 | Kind.FLOAT8:
-            return float
-        case Kind.NUMERIC:
-            return Decimal
-        case Kind.BYTEA:
-            return bytes.fromhex
-        case _:
-            return lambda part: tuple(part) if isinstance(part, list) else part
 
 
 #: What is made of a value of a call's argument that is not NULL, for the call.

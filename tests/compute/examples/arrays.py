@@ -157,13 +157,7 @@ def _grids() -> Iterator[Example]:
         yield Example(sql, call, ("grids",))
     lists = casting("grids", array_of(INT4))
     yield replace(lists, tolerates=lambda ours, theirs, row: ours is not None and ours.startswith("!0A000 a value of"))
-    for pools in (("grids", "few_int4"), ("grids", "few_int4", "bool")):
-        columns = columns_of(pools)
-        resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
-        given = [f"{{{i}}}" for i in range(len(pools))]
-        rows = f"ARRAY(SELECT generate_subscripts({', '.join(given)}))"
-        some = " AND ".join(f"{one} IS NOT NULL" for one in given)
-        yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), pools)
+    yield from _subscripts("grids")
     for pool in ("grids", "text_grids", "float_grids", "moment_grids", "amount_grids", "jsonb_grids"):
         (column,) = columns_of((pool,))
         for name, made in (("to_json", as_json(column)), ("to_jsonb", as_jsonb(column))):
@@ -307,7 +301,12 @@ def _series() -> Iterator[Example]:
         rows = "ARRAY(SELECT * FROM generate_series({0}, {1}, {2}))"
         some = "{0} IS NOT NULL AND {1} IS NOT NULL AND {2} IS NOT NULL"
         yield Example(f"CASE WHEN {some} THEN {rows} END", applied(resolved, columns), (pool, pool, "step_interval"))
-    for pools in (("texts", "few_int4"), ("texts", "few_int4", "bool")):
+    yield from _subscripts("texts")
+
+
+def _subscripts(arrays: str) -> Iterator[Example]:
+    """Yields `generate_subscripts` of a pool of arrays, with and without its direction."""
+    for pools in ((arrays, "few_int4"), (arrays, "few_int4", "bool")):
         columns = columns_of(pools)
         resolved = resolve_table_function("generate_subscripts", [column.type for column in columns])
         given = [f"{{{i}}}" for i in range(len(pools))]
