@@ -151,7 +151,9 @@ class _Estimate:
         except SourceUnreadable:
             ready = {}  # the first poll says what is wrong with the folder; here there is nothing to read
         lost = len(self._bound.get(change.name, frozenset()) - ready.keys())
-        reads = f"{len(ready)} file{'' if len(ready) == 1 else 's'} in {source.folder.relative_to(self._project.root)}"
+        folder = source.place.folder
+        where = source.place if folder is None else folder.relative_to(self._project.root)
+        reads = f"{len(ready)} file{'' if len(ready) == 1 else 's'} in {where}"
         size = Size(None, sum(ready.values()))
         return Hydration(change.name, (reads,), size, freed=self._freed(change), lost_files=lost)
 

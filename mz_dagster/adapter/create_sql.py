@@ -252,7 +252,7 @@ def _edits(
 
 
 def _connection(place: Files | Delta | Iceberg) -> tuple[Name, ...]:
-    return () if isinstance(place, Files) or place.connection is None else (place.connection,)
+    return () if place.connection is None else (place.connection,)
 
 
 def _named(statement: Statement) -> tuple[Name, ...]:

@@ -364,9 +364,9 @@ def _check_dependencies(definition: Definition, position: int) -> None:
 
 def means_of(origin: Origin, resolver: Resolver) -> tuple[dict[str, GlobalId], Means | None]:
     """Returns the connection that a table is reached by, by its name, and what it stands for; nothing without one."""
-    if isinstance(origin, Files) or origin.connection is None:
+    if origin.connection is None:
         return {}, None
-    if isinstance(origin, Delta):
+    if isinstance(origin, Delta | Files):
         item, means = _means(origin.connection, resolver, S3)
         return {str(origin.connection): item.id}, means
     item, catalog = _means(origin.connection, resolver, IcebergCatalog)

@@ -15,6 +15,8 @@ from mz_dagster.storage.object_store import S3
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
+from mz_dagster.storage.source.file_place import FilePlace
+from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.table_source import TableSource
 from mz_dagster.storage.table_place import Folder, InStore, TablePlace
 
@@ -34,12 +36,13 @@ def source_of(definition: Definition, project: Project) -> Source:
     match definition.origin:
         case Files() as files:
             return FileSource(
-                folder=project.source_folder(files.folder),
+                place=_file_place(files, definition.means, project),
                 pattern=files.pattern,
                 format=files.format,
                 columns=columns,
                 key=key or None,
                 envelope=definition.envelope,
+                spool=project.state / "copies",
             )
         case Delta() | Iceberg() as table:
             return _of_table(table, definition.means, project, columns, key)
@@ -65,6 +68,15 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
     store = definition.means
     table = Folder(project.output_folder(into.delta.uri)) if store is None else _table(into.delta.uri, store, project)
     return DeltaSink(table, definition.relation_type.columns, into.envelope, id, project_id)
+
+
+def _file_place(files: Files, means: Means | None, project: Project) -> FilePlace:
+    """Returns where the files of a source are."""
+    if isinstance(means, S3):
+        from mz_dagster.storage.source.bucket import InBucket  # no other source needs its library
+
+        return InBucket(files.folder.rstrip("/"), means, project.root)
+    return InFolder(project.source_folder(files.folder))
 
 
 def _of_table(

@@ -52,13 +52,13 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
             "Write FROM FILES (FOLDER '...'), FROM DELTA (URI '...') or FROM ICEBERG (TABLE '...', CONNECTION name).",
         )
     cursor.expects("files")
-    folder, pattern = _files(cursor)
+    folder, pattern, connection = _files(cursor)
     cursor.expects("format")
     format_ = _format(cursor)
     envelope, key = _keyed_envelope(cursor, columns, primary)
     _check_arrays(columns, format_)
     retain = parse_with_options(cursor)
-    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_)
+    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_, connection)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
 
 
@@ -211,20 +211,26 @@ def _format(cursor: TokenCursor) -> Literal["json", "csv", "parquet"]:
     raise cursor.refuse("this format", "Formats are JSON, CSV and PARQUET.")
 
 
-def _files(cursor: TokenCursor) -> tuple[str, str | None]:
+def _files(cursor: TokenCursor) -> tuple[str, str | None, Name | None]:
+    """Moves past `(FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'])`."""
     opening = cursor.current
     cursor.expects_symbol("(")
     found: dict[str, str] = {}
+    connection: Name | None = None
     while True:
         token = cursor.current
-        option = cursor.identifier("FOLDER or PATTERN")
-        if option not in ("folder", "pattern"):
+        option = cursor.identifier("FOLDER, URI, CONNECTION or PATTERN")
+        if option not in ("folder", "uri", "connection", "pattern"):
             raise InvalidSyntax(f'"{option}" is not an option of FILES', position=token.start + 1)
         if option in found:
             raise InvalidSyntax(f"{option.upper()} is given twice", position=token.start + 1)
         cursor.accepts_symbol("=")
         value = cursor.current
-        found[option] = cursor.string(option.upper())
+        if option == "connection":
+            connection = cursor.name()
+            found[option] = str(connection)
+        else:
+            found[option] = cursor.string(option.upper())
         if option == "pattern" and (found[option].startswith("/") or ".." in found[option].split("/")):
             raise InvalidTableDefinition(
                 "PATTERN cannot leave the folder",
@@ -232,12 +238,38 @@ def _files(cursor: TokenCursor) -> tuple[str, str | None]:
                 hint="Name another FOLDER.",
                 position=value.start + 1,
             )
+        if option == "uri":
+            _check_bucket(found[option], value.start)
         if cursor.accepts_symbol(")"):
             break
         cursor.expects_symbol(",")
-    if not found.get("folder"):
-        raise InvalidTableDefinition("FILES requires a FOLDER", position=opening.start + 1)
-    return found["folder"], found.get("pattern")
+    folder, uri = found.get("folder"), found.get("uri")
+    if bool(folder) == bool(uri):
+        raise InvalidTableDefinition(
+            "FILES requires a FOLDER" if not folder else "FOLDER and URI exclude each other",
+            hint="Write FOLDER '...' for a folder of this machine, and URI 's3://...', CONNECTION name for a bucket.",
+            position=opening.start + 1,
+        )
+    if (uri is None) != (connection is None):
+        raise InvalidTableDefinition(
+            "FOLDER is reached without a CONNECTION" if uri is None else f'"{uri}" needs a CONNECTION',
+            hint="CREATE CONNECTION name TO S3 (...), and write FILES (URI 's3://...', CONNECTION name).",
+            position=opening.start + 1,
+        )
+    return folder or uri or "", found.get("pattern"), connection
+
+
+def _check_bucket(uri: str, offset: int) -> None:
+    """Raises if a URI names no prefix of a bucket that is listed."""
+    if not re.fullmatch(r"s3://[\w.-]+(/[^/]+)*/?", uri, re.ASCII) or any(
+        one in (".", "..") for one in uri.removeprefix("s3://").split("/")
+    ):
+        raise InvalidTableDefinition(
+            f'"{uri}" names no files that are read',
+            detail="Files are read from folders of this machine and from buckets that speak S3's protocol.",
+            hint="Write s3://bucket/path/of/files.",
+            position=offset + 1,
+        )
 
 
 def with_declared_columns(text: str, columns: str) -> str:

@@ -132,17 +132,19 @@ class CheckConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """`FROM FILES (FOLDER '...', PATTERN '...') FORMAT ...`.
+    """`FROM FILES (FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...']) FORMAT ...`.
 
     Attributes:
-        folder: As written, relative to the project.
+        folder: As written, relative to the project; a URI if there is a connection.
         pattern: A file name pattern such as `*.jsonl`.
         format: `json`, `csv` or `parquet`.
+        connection: What leads there, if it is not in a file system of this machine.
     """
 
     folder: str
     pattern: str
     format: Literal["json", "csv", "parquet"]
+    connection: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

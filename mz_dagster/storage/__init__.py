@@ -38,9 +38,9 @@ Open to other layers beside this front door: `append`, `arrow_schema`, `batch_st
 `file_hashes`, `foreign`, `iceberg_catalog`, `inlined`, `key_hash`, `keyed_rows`, `late_pyspark`, `local_shards`,
 `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`, `renewal`,
 `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`,
-`source.delta.delta_source`, `source.iceberg.iceberg_source`, `source.table_source`, `source.unreadable_files`,
-`spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`,
-`table_log`, `table_place`.
+`source.bucket`, `source.delta.delta_source`, `source.file_place`, `source.folder`, `source.iceberg.iceberg_source`,
+`source.table_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
+`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

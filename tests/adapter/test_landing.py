@@ -142,7 +142,7 @@ class Looks:
             return hash_file(*args)
 
         monkeypatch.setattr(os, "stat", counted_stat)
-        monkeypatch.setattr("mz_dagster.storage.source.files.hash_file", counted_hash)
+        monkeypatch.setattr("mz_dagster.storage.source.folder.hash_file", counted_hash)
 
 
 def test_a_poll_looks_at_no_file_that_is_retired_and_hashes_none_that_nobody_touched(

@@ -53,6 +53,7 @@ DOORS = {
     "pyspark": ("mz_dagster/storage", "mz_dagster/compute"),
     "delta": ("mz_dagster/storage", "mz_dagster/compute"),
     "deltalake": ("mz_dagster/storage", "mz_dagster/compute"),
+    "obstore": ("mz_dagster/storage",),
     "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "sqlglot": ("mz_dagster/sql",),

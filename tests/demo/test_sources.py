@@ -15,6 +15,7 @@ from mz_dagster.sql import parse
 from mz_dagster.sql.statements import CreateSource, Files
 from mz_dagster.storage.envelope import none, upsert
 from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source.folder import InFolder
 from sensors.feed import SOURCES, Feed
 from tests.demo.reference import ASSETS, COLUMNS, KEYS, Reference
 from tests.source.landing import bind
@@ -34,7 +35,7 @@ def declared(name: str, landing: Path) -> FileSource:
     files = statement.origin
     assert isinstance(files, Files)
     folder = landing / Path(files.folder).name
-    return FileSource(folder, files.pattern, files.format, columns, key, statement.envelope)
+    return FileSource(InFolder(folder), files.pattern, files.format, columns, key, statement.envelope)
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mz_dagster.adapter import Connection
 from mz_dagster.catalog import Binding, BoundFile
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.source import FileSource
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -29,16 +31,30 @@ def bind(files: Mapping[int, Sequence[BoundFile]]) -> tuple[Binding, ...]:
     return tuple(Binding(GlobalId("s1"), tick, tuple(files[tick])) for tick in sorted(files))
 
 
-def records(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> list[tuple[Any, ...]]:
+def poll(connection: Connection) -> None:
+    """Binds what is new, and raises what is wrong with a source."""
+    for error in connection.engine.poll("default").failures.values():
+        raise error
+
+
+def records(
+    spark: SparkSession, source: FileSource, bindings: Sequence[Binding], here: pa.Table | None = None
+) -> list[tuple[Any, ...]]:
     """Returns `(tick, path, row, deleted, error, *data)` of every record in ingestion order.
 
     Both ways of reading give them, bit for bit.
+
+    Args:
+        spark: The session to read with.
+        source: What they are records of.
+        bindings: What names them.
+        here: What is read in this process, if not of the same files.
     """
     frame = source.read(spark, bindings)
     place = ["mz_timestamp", "mz_path", "mz_row"]
     names = [*place, "mz_deleted", "mz_error", *(column.name for column in source.columns)]
     found = frame.orderBy("mz_timestamp", "mz_path", "mz_block", "mz_row").select(*names).toArrow()
-    here = source.read_here(bindings).select(names)
+    here = (source.read_here(bindings) if here is None else here).select(names)
     wanted = here.schema
     rows = [tuple(row.values()) for row in found.cast(wanted).to_pylist()]
     local = [tuple(row.values()) for row in here.to_pylist()]

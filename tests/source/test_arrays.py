@@ -15,6 +15,7 @@ from mz_dagster.sql import parse
 from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.source.errors import SourceUnreadable
+from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.parquet_schema import read_schema
 from tests.source.landing import bind, drop, records
 
@@ -33,7 +34,7 @@ def test_arrays_are_read_from_parquet_as_they_are(spark: SparkSession, tmp_path:
     )
     pq.write_table(table, tmp_path / "f")
     types = {"k": INT4, "n": array_of(INT8), "t": array_of(TEXT), "p": array_of(numeric(2))}
-    source = FileSource(tmp_path, "f", "parquet", tuple(Column(name, type_) for name, type_ in types.items()))
+    source = FileSource(InFolder(tmp_path), "f", "parquet", tuple(Column(name, type_) for name, type_ in types.items()))
     found = records(spark, source, bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]}))
     assert [record[4:] for record in found] == [
         (None, 1, [1, None, 3], ["a", ""], [Decimal("1.50")]),

@@ -10,6 +10,7 @@ import pytest
 
 from mz_dagster.scalars.types import INT4, JSONB, TEXT, Column
 from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.json_record import reader
 from tests.postgres_server import Postgres
 from tests.source.landing import bind, drop, records
@@ -114,7 +115,7 @@ def test_spark_reads_lines_so(spark: SparkSession, tmp_path: Path) -> None:
     rows = [f'{{"k": {i}, "a": {text}}}' for i, (text, _) in enumerate(MEMBERS)]
     upserts = [f'{{"key": {{"k": {i}}}, "value": {{"a": {text}}}}}' for i, (text, _) in enumerate(MEMBERS)]
     for key, lines in ((None, rows), (("k",), upserts)):
-        source = FileSource(tmp_path, "*", "json", columns, key, "upsert" if key else "none")
+        source = FileSource(InFolder(tmp_path), "*", "json", columns, key, "upsert" if key else "none")
         found = records(spark, source, bind({1: [drop(tmp_path, "a", "\n".join(lines))]}))
         for i, ((_, _, row, deleted, error, k, a, j), (_, wanted)) in enumerate(zip(found, MEMBERS, strict=True)):
             place = f' (file "a", line {i + 1}, column "a")'
@@ -123,7 +124,7 @@ def test_spark_reads_lines_so(spark: SparkSession, tmp_path: Path) -> None:
             assert error == (f"{wanted[1:]}{place}" if failed and wanted else None)
             assert (k, a) == (i if key or not failed else None, None if failed else wanted)
     damaged = ['{"key": {"k": 1}, "value": {"j": NaN}}', '{"key": {"k": 1}, "value": {"j": 1}}', *MALFORMED, "a\0"]
-    source = FileSource(tmp_path, "*", "json", columns, ("k",), "upsert")
+    source = FileSource(InFolder(tmp_path), "*", "json", columns, ("k",), "upsert")
     found = records(spark, source, bind({1: [drop(tmp_path, "a", "\n".join(damaged))]}))
     errors = [(row, error, k, j) for _, _, row, _, error, k, _, j in found]
     syntax = '22P02 invalid input syntax for type json: "{1}" (file "a", line {0})'

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.scalars.types import INT4, JSON, JSONB, Column
 from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source.folder import InFolder
 from tests.source.landing import bind, drop, records
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def expected(unit: str = "line", first: int = 1) -> list[tuple[int, str | None, 
 def read(spark: SparkSession, folder: Path, format_: Format, *, upsert: bool = False) -> list[tuple[int, str, str]]:
     """Returns the number of each record, its value and its error."""
     ensure_exact(spark)
-    source = FileSource(folder, "f", format_, COLUMNS, *((("k",), "upsert") if upsert else ()))
+    source = FileSource(InFolder(folder), "f", format_, COLUMNS, *((("k",), "upsert") if upsert else ()))
     found = records(spark, source, bind({1: [drop(folder, "f", (folder / "f").read_bytes())]}))
     return [(row if k is None else k, j, error) for row, (_, _, _, _, error, k, j) in enumerate(found)]
 
@@ -77,11 +78,11 @@ def test_a_json_is_the_text_that_a_file_holds(spark: SparkSession, tmp_path: Pat
     drop(tmp_path, "f", "\n".join([*(f'{{"j": {text} , "k": {i}}}' for i, text in enumerate(texts)), '{"k": 9}']))
     columns = (Column("k", INT4, nullable=False), Column("j", JSON))
     bound = bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]})
-    found = records(spark, FileSource(tmp_path, "f", "json", columns), bound)
+    found = records(spark, FileSource(InFolder(tmp_path), "f", "json", columns), bound)
     assert [row[-2:] for row in found] == [*enumerate(texts), (9, None)]
     lines = ['{},"{}"'.format(i, text.replace('"', '""')) for i, text in enumerate([*texts, "{a}"])]
     bound = bind({1: [drop(tmp_path, "f", "\n".join(["k,j", *lines]))]})
-    found = records(spark, FileSource(tmp_path, "f", "csv", columns), bound)
+    found = records(spark, FileSource(InFolder(tmp_path), "f", "csv", columns), bound)
     assert [row[-2:] for row in found if row[4] is None] == [*enumerate(texts)]
     assert [row[4] for row in found if row[4] is not None] == [
         '22P02 invalid input syntax for type json (file "f", line 6, column "j")'

@@ -47,6 +47,7 @@ from mz_dagster.scalars.types import (
 )
 from mz_dagster.storage.source import FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
+from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.json_record import reader
 from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from tests.source.landing import bind, records
@@ -147,7 +148,7 @@ def run(
     """Lands damaged files and a good one, polls until all that is left can be bound, reads; yields what came out."""
     folder.mkdir()
     key, envelope = (("k",), "upsert") if upsert else (None, "none")
-    source = FileSource(folder, "*", format_, columns_of(format_), key, envelope)  # type: ignore[arg-type]
+    source = FileSource(InFolder(folder), "*", format_, columns_of(format_), key, envelope)  # type: ignore[arg-type]
     for i in range(files):
         (folder / f"{i}").write_bytes(damaged(format_, rng, upsert=upsert))
     (folder / "good").write_bytes(good(format_, upsert=upsert))
@@ -219,7 +220,7 @@ def test_a_poll_refuses_a_damaged_parquet_file_by_name(tmp_path: Path) -> None:
     for i in range(200):
         (tmp_path / "file").write_bytes(flipped(rng, parquet_file(rng)))
         try:
-            found = FileSource(tmp_path, "*", "parquet", columns_of("parquet")).poll({})
+            found = FileSource(InFolder(tmp_path), "*", "parquet", columns_of("parquet")).poll({})
         except SourceUnreadable as refusal:
             refused += '"file"' in refusal.message
         else:

@@ -18,13 +18,14 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import INT4, TEXT, Column
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
+from mz_dagster.storage.source.folder import InFolder
 from tests.source.landing import drop
 
 COLUMNS = (Column("id", INT4, nullable=False), Column("name", TEXT))
 
 
 def source(folder: Path, pattern: str = "*.jsonl", format_: Format = "json") -> FileSource:
-    return FileSource(folder, pattern, format_, COLUMNS)
+    return FileSource(InFolder(folder), pattern, format_, COLUMNS)
 
 
 def test_files_are_found_by_pattern_and_sorted_by_path(tmp_path: Path) -> None:
@@ -191,7 +192,8 @@ def test_polling_imports_no_spark(tmp_path: Path) -> None:
         "import sys, pathlib\n"
         "from mz_dagster.scalars.types import Column, INT4\n"
         "from mz_dagster.storage.source.files import FileSource\n"
-        f"s = FileSource(pathlib.Path({str(tmp_path)!r}), '*', 'json', (Column('id', INT4),))\n"
+        "from mz_dagster.storage.source.folder import InFolder\n"
+        f"s = FileSource(InFolder(pathlib.Path({str(tmp_path)!r})), '*', 'json', (Column('id', INT4),))\n"
         "assert len(s.poll({})) == 1\n"
         "assert not any(name.split('.')[0] in ('pyspark', 'py4j') for name in sys.modules)\n"
     )

@@ -32,6 +32,7 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
+from mz_dagster.storage.source.folder import InFolder
 from tests.source.landing import bind, drop, records
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def test_every_kind_of_upsert_line(spark: SparkSession, tmp_path: Path) -> None:
     content = b"\n".join(line.encode() if isinstance(line, str) else line for line, _ in UPSERT_LINES)
     name = "odd [1] é+%20{x}#?.jsonl"
     files = {5: [drop(tmp_path / "a b", name, b"\xef\xbb\xbf" + content)], 7: [drop(tmp_path / "a b", "empty", "")]}
-    source = FileSource(tmp_path / "a b", "*", "json", KEYED, ("k",), "upsert")
+    source = FileSource(InFolder(tmp_path / "a b"), "*", "json", KEYED, ("k",), "upsert")
     wanted = [(5, *expected(name, i, record)) for i, (_, record) in enumerate(UPSERT_LINES, 1) if record is not None]
     found = records(spark, source, bind(files))
     assert found == wanted
@@ -123,7 +124,7 @@ def test_rows_of_the_envelope_none(spark: SparkSession, tmp_path: Path) -> None:
         '{"k": 1, "n": 1, "v": "\\uD834\\uDD1E"}',
         '[{"k": 1, "n": 1}]',
     ]
-    source = FileSource(tmp_path, "*", "json", KEYED)
+    source = FileSource(InFolder(tmp_path), "*", "json", KEYED)
     violated = '23502 null value in column "{0}" violates not-null constraint|{0}'
     wanted = [
         (False, None, 1, "a", Decimal(1)),
@@ -169,7 +170,7 @@ def test_every_kind_of_csv_line_and_headers_in_any_order(spark: SparkSession, tm
         5: [drop(tmp_path, "a.csv", content), drop(tmp_path, "b.csv", '\ufeffn,k,"v"\r\n1,20,x\r\n')],
         6: [drop(tmp_path, "c.csv", "k,v,n\n21,y,2\n"), drop(tmp_path, "d.csv", "")],
     }
-    source = FileSource(tmp_path, "*.csv", "csv", KEYED, ("k",), "upsert")
+    source = FileSource(InFolder(tmp_path), "*.csv", "csv", KEYED, ("k",), "upsert")
     wanted = [(5, *expected("a.csv", i, record)) for i, (_, record) in enumerate(CSV_LINES, 1) if record is not None]
     wanted.append((5, "b.csv", 2, False, None, 20, "x", Decimal(1)))
     wanted.append((6, "c.csv", 2, False, None, 21, "y", Decimal(2)))
@@ -203,7 +204,7 @@ def test_parquet_rows_of_several_schemas(spark: SparkSession, tmp_path: Path) ->
         write("b.parquet", [(4, "e", at, 3, 7)], narrow),
         write("c.parquet", [(5, "f, longer than a view holds", at, 0.1, 8)], viewed),
     ]  # fmt: skip
-    source = FileSource(tmp_path, "*.parquet", "parquet", columns, ("k",), "upsert")
+    source = FileSource(InFolder(tmp_path), "*.parquet", "parquet", columns, ("k",), "upsert")
     assert list(source.poll({})) == files
     violated = (
         '23502 null value in column "{0}" violates not-null constraint (file "a é.parquet", row {1}, column "{0}")'
@@ -237,7 +238,7 @@ def test_parquet_strings_become_those_of_the_column(spark: SparkSession, tmp_pat
     }
     pq.write_table(pa.table(table), tmp_path / "a.parquet")
     file = drop(tmp_path, "a.parquet", (tmp_path / "a.parquet").read_bytes())
-    source = FileSource(tmp_path, "*.parquet", "parquet", columns)
+    source = FileSource(InFolder(tmp_path), "*.parquet", "parquet", columns)
     found = records(spark, source, bind({5: [file]}))
     place = ' (file "a.parquet", row {0}, column "{1}")'
     nothing = (None,) * 4
@@ -263,7 +264,7 @@ def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_pat
             path = f"{tick} {name}"
             files[tick].append(drop(tmp_path, path, "\n".join(lines)))
             wanted += [(tick, path, i, n - len(lines) + i) for i in range(1, len(lines) + 1)]
-    source = FileSource(tmp_path, "*", "json", (Column("i", INT8), Column("pad", TEXT)))
+    source = FileSource(InFolder(tmp_path), "*", "json", (Column("i", INT8), Column("pad", TEXT)))
     setting = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(setting)
     spark.conf.set(setting, "64k")
@@ -279,14 +280,14 @@ def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_pat
 
 
 def test_timestamps_with_zone_do_not_depend_on_this_machine(spark: SparkSession, tmp_path: Path) -> None:
-    source = FileSource(tmp_path, "*", "json", (Column("at", TIMESTAMPTZ),))
+    source = FileSource(InFolder(tmp_path), "*", "json", (Column("at", TIMESTAMPTZ),))
     file = drop(tmp_path, "a", '{"at": "2013-11-03T01:30:00-04:00"}')
     row = source.read(spark, bind({1: [file]})).selectExpr("unix_micros(at) AS micros").collect()[0]
     assert row["micros"] == int(dt.datetime(2013, 11, 3, 5, 30, tzinfo=dt.UTC).timestamp()) * 1_000_000
 
 
 def test_changed_bound_file_is_an_error_before_anything_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    source = FileSource(tmp_path, "*", "json", (Column("i", INT8),))
+    source = FileSource(InFolder(tmp_path), "*", "json", (Column("i", INT8),))
     bindings = bind({1: [drop(tmp_path, "a", '{"i": 1}')], 2: [drop(tmp_path, "b", '{"i": 2}')]})
     for read in (source.read_here, partial(source.read, spark)):
         drop(tmp_path, "b", '{"i": 3}')
@@ -301,7 +302,7 @@ def test_changed_bound_file_is_an_error_before_anything_is_read(spark: SparkSess
 
 
 def test_bound_parquet_file_that_is_none_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    source = FileSource(tmp_path, "*", "parquet", (Column("i", INT8),))
+    source = FileSource(InFolder(tmp_path), "*", "parquet", (Column("i", INT8),))
     with pytest.raises(SourceUnreadable, match=r'"a\.parquet"'):
         source.read(spark, bind({1: [drop(tmp_path, "a.parquet", "text")]}))
     with pytest.raises(SourceUnreadable, match=r'"a\.parquet"'):
@@ -309,7 +310,7 @@ def test_bound_parquet_file_that_is_none_is_named(spark: SparkSession, tmp_path:
 
 
 def test_no_files_make_no_records(spark: SparkSession, tmp_path: Path) -> None:
-    source = FileSource(tmp_path, "*", "json", KEYED, ("k",), "upsert")
+    source = FileSource(InFolder(tmp_path), "*", "json", KEYED, ("k",), "upsert")
     empty = source.read(spark, bind({1: [], 2: [drop(tmp_path, "a", "")]}))
     full = source.read(spark, bind({1: [drop(tmp_path, "b", "x")]}))
     assert [(f.name, f.dataType) for f in empty.schema] == [(f.name, f.dataType) for f in full.schema]
@@ -323,7 +324,7 @@ def test_moments_of_parquet_are_of_the_years_that_sql_has(spark: SparkSession, t
         pa.table({"d": pa.array(days, pa.int32()).cast(pa.date32()), "t": pa.array(micros, pa.timestamp("us"))}),
         tmp_path / "f",
     )
-    source = FileSource(tmp_path, "f", "parquet", columns)
+    source = FileSource(InFolder(tmp_path), "f", "parquet", columns)
     found = records(spark, source, bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]}))
     place = '22008 {0} out of range (file "f", row {1}, column "{2}")'
     assert [row[4] for row in found] == [

@@ -72,8 +72,21 @@ def ingested(
         yield here
         return
     session, shards = spark.open(why or "what the keys held before is looked up in much")
-    with source.verified_unchanged(bindings), named_if_unreadable(session, source, bindings):
-        yield ingest(session, shards, row, source, bindings, reads, has_prior=has_prior)
+    with _for_spark(session, source, bindings) as (found, bound):
+        yield ingest(session, shards, row, found, bound, reads, has_prior=has_prior)
+
+
+@contextmanager
+def _for_spark(
+    session: SparkSession, source: FileSource, bindings: Sequence[Binding]
+) -> Iterator[tuple[FileSource, Sequence[Binding]]]:
+    """Has what bindings name in a folder in which Spark reads it, and names the file that it cannot read."""
+    with (
+        source.found_by_spark(bindings) as (found, bound),
+        found.verified_unchanged(bound),
+        named_if_unreadable(session, found, bound),
+    ):
+        yield found, bound
 
 
 def _held(row: CollectionRow, lower: int, reads: StepReads, keys: pa.Table | None = None) -> pa.Table:
@@ -138,8 +151,8 @@ def ingested_again(
         yield first_updates(row, source, bindings)
         return
     session = spark.session(why)
-    with source.verified_unchanged(bindings), named_if_unreadable(session, source, bindings):
-        yield _updates(row, source, source.read(session, bindings), None)
+    with _for_spark(session, source, bindings) as (found, bound):
+        yield _updates(row, found, found.read(session, bound), None)
 
 
 def _updates(row: CollectionRow, source: FileSource, records: DataFrame, state: DataFrame | None) -> DataFrame:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 def why_ingested_by_spark(source: FileSource, bindings: Sequence[Binding]) -> str:
     """Returns why files are too much to be decoded in this process; empty if they are not."""
-    size = sum(file.size for one in bindings for file in one.files)
+    size = source.held_bytes(bindings, budget().ingested_bytes + 1)
     if size > budget().ingested_bytes:
-        return f"files have {size} bytes, more than {budget().ingested_bytes}"
+        return f"files hold {size} bytes, more than {budget().ingested_bytes}"
     rows = source.counted_rows(bindings)
     return f"files have {rows} rows, more than {budget().ingested_rows}" if rows > budget().ingested_rows else ""
 

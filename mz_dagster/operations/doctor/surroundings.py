@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -20,6 +19,8 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding
 from mz_dagster.operations.quarantine import kept_files, quarantine_of
+from mz_dagster.storage.source import FileSource, SourceUnreadable
+from mz_dagster.storage.source.file_place import FilePlace
 from mz_dagster.storage.spark import server_status, stop_server
 
 LEAST_FREE = 256 << 20
@@ -87,28 +88,29 @@ def check_sources(examined: ExaminedProject, *, deep: bool) -> Iterator[Finding]
     for id, files in bound.items():
         where = examined.called(id)
         try:
-            folder = definitions.source(id).places[0]
+            files_of = definitions.source(id)
         except Error:
             continue  # what cannot be planned has its own finding
+        assert isinstance(files_of, FileSource), "no other source is bound file by file"
         for path, size, sha256, needed in files:
-            if not needed and not (folder / path).exists():
-                continue
-            yield from _check_file(where, folder / path, size, sha256 if deep else None)
+            yield from _check_file(where, files_of.place, path, size, sha256 if deep else None, needed=needed)
 
 
-def _check_file(where: str, path: Path, size: int, sha256: str | None) -> Iterator[Finding]:
+def _check_file(
+    where: str, place: FilePlace, path: str, size: int, sha256: str | None, *, needed: bool
+) -> Iterator[Finding]:
+    called = f'file "{place}/{path}"'
     try:
-        found = path.stat().st_size
-        if found != size:
-            yield Finding("bound-file-changed", where, f'file "{path}" has {found} bytes, and had {size}')
-        elif sha256 is not None:
-            with open(path, "rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                    yield Finding("bound-file-changed", where, f'file "{path}" has another content')
-    except FileNotFoundError:
-        yield Finding("bound-file-missing", where, f'file "{path}" is gone')
-    except OSError as error:
-        yield Finding("bound-file-missing", where, f'file "{path}" cannot be read: {error.strerror}')
+        look = place.look(path)
+        if look is None:
+            if needed:
+                yield Finding("bound-file-missing", where, f"{called} is gone")
+        elif look.size != size:
+            yield Finding("bound-file-changed", where, f"{called} has {look.size} bytes, and had {size}")
+        elif sha256 is not None and ((found := place.hashed(path)) is None or found.sha256 != sha256):
+            yield Finding("bound-file-changed", where, f"{called} has another content")
+    except SourceUnreadable as error:
+        yield Finding("bound-file-missing", where, one_line(error))
 
 
 def _clear_spark(state: Path) -> str:

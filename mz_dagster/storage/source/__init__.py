@@ -5,9 +5,10 @@ Owns the file sources (`files`), the formats they read and the decoding of text 
 Invariant: records are a function of the bindings. The same bindings give the same records in the same order, or an
 error that names the file which makes that impossible.
 
-Files: `files` the source, polled and read; `folder` which files are ready; `csv_header` and `parquet_schema` what can
-be refused before anything is bound; `json_record` what a line says; `faults` what can be wrong with a record. None of
-these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
+Files: `files` the source, polled and read; `file_place` where files are, `folder` which of them are ready in one of
+this machine, `bucket` in an object store; `compression` what compressed ones hold; `csv_header` and `parquet_schema`
+what can be refused before anything is bound; `json_record` what a line says; `faults` what can be wrong with a record.
+None of these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
 `cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 
 Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`envelope`).

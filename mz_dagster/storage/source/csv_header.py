@@ -11,7 +11,7 @@ from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: No sane header is longer; a file without any line feed must not be read whole to say that it has none.
-_LONGEST_HEADER = 1 << 20
+LONGEST_HEADER = 1 << 20
 
 
 def read_header(folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def read_header(folder: Path, path: str, columns: Sequence[Column], content: byt
     """
     try:
         with open(folder / path, "rb") if content is None else BytesIO(content) as file:
-            line = file.readline(_LONGEST_HEADER)
+            line = file.readline(LONGEST_HEADER)
     except OSError as error:
         raise _unreadable(path, f"it cannot be opened: {error.strerror}.") from error
     if not line:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.source.file_place import FilePlace
 
 
 class Described(Protocol):
     """What of a source says how its files are read; see `files.FileSource`."""
 
     @property
-    def folder(self) -> Path:
+    def place(self) -> FilePlace:
         """Where they are."""
+        ...
+
+    @property
+    def copies(self) -> str:
+        """What their names have at their ends that those of records do not."""
         ...
 
     @property

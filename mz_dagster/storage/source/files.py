@@ -1,9 +1,12 @@
-"""A source of files in a folder: what is new, and what the bound files say.
+"""A source of files: what is new, and what the bound files say.
 
 Invariant: a binding is definite. What `read` returns for a binding depends on nothing but the binding and the
 source's declaration, because every bound file is hashed again before it is read.
 
-Ingestion is a total order: records are ordered by tick, path (by code point, relative to the folder) and position.
+Ingestion is a total order: records are ordered by tick, path (by code point, relative to the place) and position.
+
+Files that Spark would not find as they are read, because they are compressed or in an object store, are copied into a
+folder for as long as Spark reads them (`found_by_spark`).
 
 Does not decide which tick a file belongs to (the catalog mints that), nor what an earlier record of the same key
 means (`envelope`).
@@ -11,22 +14,26 @@ means (`envelope`).
 
 from __future__ import annotations
 
-import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from mz_dagster.catalog import Binding, BoundFile, shard_names
-from mz_dagster.disk import sync_files
+from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.progress import advance
 from mz_dagster.scalars.types import Column
-from mz_dagster.storage.source.csv_header import read_header
+from mz_dagster.storage.source.compression import blocks, codec_of, most_held
+from mz_dagster.storage.source.csv_header import LONGEST_HEADER, read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
-from mz_dagster.storage.source.folder import hash_file, identity, identity_text, ready_paths, unreadable
+from mz_dagster.storage.source.file_place import FilePlace, Listing
+from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.parquet_schema import check_pages, read_schema, row_count
 from mz_dagster.storage.source.source import Envelope, Gain, Ledger, RecordSource
 
@@ -38,29 +45,41 @@ Format = Literal["json", "csv", "parquet"]
 
 #: What a record has beside its data, under names that no column of a source can have.
 RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
+#: What ends the name of a copy: a name that says nothing of a compression, by which Spark would go.
+_COPY = ".copy"
+#: How the folders of copies begin, and after how long one that is still there was left by a process that was killed.
+_COPIES = ".copies_"
+_LEFT_AFTER_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class FileSource(RecordSource):
-    """A folder of files of one format.
+    """A folder of files of one format, here or in an object store.
 
     Attributes:
-        folder: Absolute. It must be the same folder for this process and for Spark.
-        pattern: A glob for paths relative to the folder, see `folder.ready_paths`.
+        place: Where the files are.
+        pattern: A glob for paths relative to the place, see `folder.pattern_to_regex`.
         format: Of every file.
         columns: The declared columns, in order.
         key: The key's columns for `upsert`, else None.
         envelope: `none`: a record is a row. `upsert`: a record is the new state of its key.
+        spool: The folder in which files are copied for Spark, the same folder for it; that of the files themselves if
+            it is not said.
+        copies: What the names of the files in the place have at their ends that those of the records do not.
     """
 
-    folder: Path
+    place: FilePlace
     pattern: str
     format: Format
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None = None
     envelope: Envelope = "none"
+    spool: Path | None = None
+    copies: str = ""
     _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
     _seen: dict[BoundFile, str] = field(default_factory=dict, init=False, compare=False, repr=False)
+    #: How many bytes compressed files hold.
+    _held: dict[BoundFile, int] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [column.name for column in self.columns]
@@ -68,9 +87,6 @@ class FileSource(RecordSource):
             raise ValueError("the upsert envelope, and it alone, has a key")
         if not names or len(set(names)) != len(names) or not set(self.key or ()) <= set(names):
             raise ValueError("columns must be there, be unique and hold the key")
-        if not self.folder.is_absolute():
-            raise ValueError(f"{self.folder} is not absolute")
-        object.__setattr__(self, "folder", Path(os.path.abspath(self.folder)))
 
     @property
     def operators(self) -> str:
@@ -79,13 +95,13 @@ class FileSource(RecordSource):
 
     @property
     def places(self) -> tuple[Path, ...]:
-        """The folder itself, which looks different once a file has come or gone in it."""
-        return (self.folder,)
+        """The folder itself, which looks different once a file has come or gone in it; a store has to be asked."""
+        return () if self.place.folder is None else (self.place.folder,)
 
     @property
     def places_show_all(self) -> bool:
         """Whether all files are in the folder itself."""
-        return "/" not in self.pattern
+        return self.place.folder is not None and "/" not in self.pattern
 
     def gain(self, ledger: Ledger) -> Gain:
         """Returns the files that are new, on disk.
@@ -99,16 +115,16 @@ class FileSource(RecordSource):
             OperationalError: New files cannot be forced to disk.
         """
         catalog, row = ledger.catalog, ledger.row
-        paths = self.paths()
-        listed = frozenset(paths)
+        listing = self.place.listing(self.pattern)
+        listed = frozenset(listing.paths)
         upper = row.upper.only
         needed = min(upper, upper - ledger.expect_files_ms)  # from here on, files have to be there
         bindings = catalog.bindings(row.id, min(row.since.only, needed))
         bound = {file.path: file for one in bindings for file in one.files if one.tick >= needed or file.path in listed}
-        catalog.note_identities(row.id, self.check(bound.values()))
-        others = [path for path in paths if path not in bound]
+        catalog.note_identities(row.id, self._check(bound.values(), listing))
+        others = [path for path in listing.paths if path not in bound]
         known = catalog.known_paths(row.id, others)
-        files = _on_disk(self.folder, self.new_files(path for path in others if path not in known))
+        files = self.place.lasting(self._new_files((path for path in others if path not in known), listing))
         return Gain(files, count=len(files))
 
     def size(self, bindings: Sequence[Binding]) -> int:
@@ -134,19 +150,11 @@ class FileSource(RecordSource):
             SourceUnreadable: As `paths` and `new_files`.
             BoundFileChanged: As `check`.
         """
-        paths = self.paths()
-        self.check(bound.values())
-        return self.new_files(path for path in paths if path not in bound)
+        listing = self.place.listing(self.pattern)
+        self._check(bound.values(), listing)
+        return self._new_files((path for path in listing.paths if path not in bound), listing)
 
-    def paths(self) -> list[str]:
-        """Returns the paths of the files that are ready, bound or not, sorted, without a look at any file.
-
-        Raises:
-            SourceUnreadable: The folder cannot be listed, or holds a name that cannot be read.
-        """
-        return ready_paths(self.folder, self.pattern)
-
-    def check(self, bound: Iterable[BoundFile]) -> Mapping[str, str]:
+    def _check(self, bound: Iterable[BoundFile], listing: Listing) -> Mapping[str, str]:
         """Makes sure that bound files are there, as they were bound.
 
         A file that was not written to or replaced since it was hashed is not hashed again.
@@ -161,13 +169,10 @@ class FileSource(RecordSource):
         hashed = {}
         bound = list(bound)
         for file in bound:
-            try:
-                now = identity_text(os.stat(self.folder / file.path))
-            except OSError:
-                now = None
-            if now is not None and now == self._seen.get(file, file.identity):
+            now = listing.look(file.path)
+            if now is not None and now.identity == self._seen.get(file, file.identity):
                 continue
-            found = hash_file(self.folder, file.path)
+            found = self.place.hashed(file.path)
             _compare(file, found)
             if found is not None and found.identity is not None:
                 hashed[file.path] = found.identity
@@ -176,7 +181,7 @@ class FileSource(RecordSource):
         self._seen.update(kept | {file: hashed[file.path] for file in bound if file.path in hashed})
         return hashed
 
-    def new_files(self, paths: Iterable[str]) -> tuple[BoundFile, ...]:
+    def _new_files(self, paths: Iterable[str], listing: Listing) -> tuple[BoundFile, ...]:
         """Returns those of the files that are still there and keep still, as they may be bound; without Spark.
 
         Reads each of them once, and a Parquet file's pages too, so that what cannot be read is refused before it is
@@ -186,7 +191,7 @@ class FileSource(RecordSource):
             SourceUnreadable: A file cannot be read, or is not of the declared format and columns. Nothing is bound;
                 once the file is replaced or moved away, the next poll succeeds.
         """
-        found = {path: file for path in paths if (file := self._hash(path)) is not None}
+        found = {path: file for path in paths if (file := self._hash(path, listing)) is not None}
         self._hashed.clear()  # of what is bound by the next call, nothing need be known here
         self._hashed.update(found)
         return tuple(found.values())
@@ -197,8 +202,9 @@ class FileSource(RecordSource):
         Raises:
             SourceUnreadable: The folder cannot be listed, or holds a name that cannot be read.
         """
-        sizes = {path: self._identity(path) for path in ready_paths(self.folder, self.pattern)}
-        return {path: found[1] for path, found in sizes.items() if found is not None}
+        listing = self.place.listing(self.pattern)
+        looks = {path: listing.look(path) for path in listing.paths}
+        return {path: found.size for path, found in looks.items() if found is not None}
 
     def verify(self, bindings: Sequence[Binding]) -> None:
         """Compares size and hash of every bound file of `bindings`.
@@ -209,7 +215,7 @@ class FileSource(RecordSource):
         """
         for binding in bindings:
             for file in binding.files:
-                _compare(file, hash_file(self.folder, file.path))
+                _compare(file, self.place.hashed(file.path))
 
     def lost(self, bindings: Sequence[Binding]) -> Mapping[str, str]:
         """Returns what became of the bound files that are not there as they were bound, by path, a sentence each.
@@ -221,7 +227,7 @@ class FileSource(RecordSource):
         for binding in bindings:
             for file in binding.files:
                 try:
-                    _compare(file, hash_file(self.folder, file.path))
+                    _compare(file, self.place.hashed(file.path))
                 except BoundFileChanged as error:
                     found[file.path] = str(error.detail)
         return found
@@ -237,20 +243,70 @@ class FileSource(RecordSource):
             BoundFileChanged: One was, so what the block read of it may be anything.
         """
         paths = [file.path for binding in bindings for file in binding.files]
-        before = [self._identity(path) for path in paths]
+        before = [self.place.look(path) for path in paths]
         yield
         for path, identified in zip(paths, before, strict=True):
-            if identified is None or self._identity(path) != identified:
+            if identified is None or self.place.look(path) != identified:
                 raise BoundFileChanged(path, "It was written to or replaced while it was read.")
 
-    def _identity(self, path: str) -> tuple[int, int, int, int] | None:
+    @contextmanager
+    def found_by_spark(self, bindings: Sequence[Binding]) -> Iterator[tuple[FileSource, Sequence[Binding]]]:
+        """Has bound files in a folder in which Spark finds them as they are to be read.
+
+        Yields:
+            A source of that folder, and what the bindings are there, which have the same records.
+
+        Raises:
+            BoundFileChanged: A bound file is gone or has another content.
+            SourceUnreadable: A bound file cannot be read.
+        """
+        files = [file for binding in bindings for file in binding.files]
+        if self.place.folder is not None and not any(codec_of(file.path, self.format) for file in files):
+            yield self, bindings
+            return
+        spool = self.spool or self.place.folder
+        assert spool is not None, "it is said of a place that is no folder"
+        spool.mkdir(parents=True, exist_ok=True)
+        _remove_left(spool)
+        with TemporaryDirectory(prefix=_COPIES, dir=spool) as folder:
+            copied = [
+                replace(one, files=tuple(self._copy(file, Path(folder)) for file in one.files)) for one in bindings
+            ]
+            yield replace(self, place=InFolder(Path(folder)), copies=_COPY), copied
+
+    def _copy(self, bound: BoundFile, folder: Path) -> BoundFile:
+        """Copies what a bound file holds into a folder, and returns it as it is there."""
+        path = f"{bound.path}{_COPY}"
+        digest, size = sha256(), 0
         try:
-            return identity(os.stat(self.folder / path))
-        except OSError:
-            return None
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            with self.place.fetched(bound.path) as fetched, open(folder / path, "wb") as copy:
+                _compare(bound, None if fetched is None else fetched[1])
+                assert fetched is not None, "there is none only where it is not as it was bound"
+                for block in self._blocks(fetched[0], bound):
+                    copy.write(block)
+                    digest.update(block)
+                    size += len(block)
+        except OSError as error:
+            raise OperationalError(
+                f'cannot copy file "{bound.path}" for Spark: {error.strerror or error}',
+                detail=f'Copies of what is compressed or in an object store are in "{folder.parent}".',
+                hint='Make room there, or let the setting "engine" be "local" for a step; nothing was read.',
+            ) from error
+        return BoundFile(path, size, digest.hexdigest())
+
+    def _blocks(self, folder: Path, file: BoundFile) -> Iterator[bytes]:
+        """Yields what a file holds that is in a folder of this machine."""
+        codec = codec_of(file.path, self.format)
+        with open(folder / file.path, "rb") as stored:
+            if codec is not None:
+                yield from blocks(stored, file.path, codec, file.size)
+                return
+            while block := stored.read(1 << 20):
+                yield block
 
     def read(self, spark: SparkSession, bindings: Sequence[Binding]) -> DataFrame:
-        """Returns the records of the bound files.
+        """Returns the records of the bound files, which Spark finds as they are (`found_by_spark`).
 
         Args:
             spark: Any session, Classic or Connect.
@@ -285,12 +341,30 @@ class FileSource(RecordSource):
         files = [(one.tick, file) for one in ordered for file in sorted(one.files, key=lambda file: file.path)]
         return record_table(self, self._contents(files))
 
+    def held_bytes(self, bindings: Sequence[Binding], enough: int) -> int:
+        """Returns how many bytes the bound files hold, uncompressed; of many at least `enough`.
+
+        What compressed files hold was counted when they were polled; if not by this process, they are read again,
+        unless they are so small that they cannot hold so much.
+        """
+        files = [file for one in bindings for file in one.files]
+        least = sum(self._held.get(file, file.size) for file in files)
+        if least >= enough:
+            return least
+        unknown = [file for file in files if file not in self._held and codec_of(file.path, self.format)]
+        if least + sum(most_held(file.size) for file in unknown) > enough:
+            for file in unknown:
+                with self.place.fetched(file.path) as fetched:
+                    _compare(file, None if fetched is None else fetched[1])
+                    assert fetched is not None, "there is none only where it is not as it was bound"
+                    self._held[file] = sum(map(len, self._blocks(fetched[0], file)))
+        return sum(self._held.get(file, file.size) for file in files)
+
     def counted_rows(self, bindings: Sequence[Binding]) -> int:
         """Returns how many rows the bound files say that they have; of a format that does not say so none."""
         if self.format != "parquet":
             return 0
-        paths = [self.folder / file.path for one in bindings for file in one.files]
-        return sum(row_count(path) for path in paths)
+        return sum(row_count(self.place, file.path) for one in bindings for file in one.files)
 
     def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, bytes]]:
         for tick, file in files:
@@ -298,53 +372,43 @@ class FileSource(RecordSource):
             advance(file.size, "bytes")  # whoever took it has decoded it
 
     def _content(self, bound: BoundFile) -> bytes:
-        """Returns the bytes of a bound file, which are those that were bound."""
-        try:
-            content = (self.folder / bound.path).read_bytes()
-        except FileNotFoundError:
-            content = None
-        except OSError as error:
-            raise unreadable(self.folder / bound.path, error) from error
-        found = None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest())
-        _compare(bound, found)
-        assert content is not None
-        return content
+        """Returns what a bound file holds, whose bytes are those that were bound."""
+        content = self.place.read(bound.path)
+        _compare(bound, None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest()))
+        assert content is not None, "there is none only where it is not as it was bound"
+        codec = codec_of(bound.path, self.format)
+        return content if codec is None else b"".join(blocks(BytesIO(content), bound.path, codec, bound.size))
 
-    def _hash(self, path: str) -> BoundFile | None:
-        try:
-            now = identity_text(os.stat(self.folder / path))
-        except OSError:
+    def _hash(self, path: str, listing: Listing) -> BoundFile | None:
+        now, seen = listing.look(path), self._hashed.get(path)
+        if now is None:
             return None
-        seen = self._hashed.get(path)
-        if seen is not None and seen.identity == now:
+        if seen is not None and seen.identity == now.identity:
             return seen
-        file = hash_file(self.folder, path)
-        if file is None:
-            return None
-        if self.format == "csv":
-            read_header(self.folder, path, self.columns)
-        elif self.format == "parquet":
-            read_schema(self.folder, path, self.columns)
-            check_pages(self.folder, path)
-        return file
+        with self.place.fetched(path) as fetched:
+            if fetched is None:
+                return None
+            folder, file = fetched
+            head = None
+            if codec_of(path, self.format) is not None:
+                head, self._held[file] = b"", 0
+                for block in self._blocks(folder, file):
+                    head += block[: LONGEST_HEADER - len(head)]
+                    self._held[file] += len(block)
+            if self.format == "csv":
+                read_header(folder, path, self.columns, head)
+            elif self.format == "parquet":
+                read_schema(folder, path, self.columns)
+                check_pages(folder, path)
+            return file
 
 
-def _on_disk(folder: Path, files: tuple[BoundFile, ...]) -> tuple[BoundFile, ...]:
-    """Returns those of new files that are still there, once they are on disk: no power cut may change what is bound."""
-    while files:
-        try:
-            sync_files(folder, (file.path for file in files))
-            break
-        except OSError as error:
-            there = tuple(file for file in files if (folder / file.path).exists())
-            if isinstance(error, FileNotFoundError) and len(there) < len(files):
-                files = there  # somebody has taken one away since it was read
-                continue
-            raise OperationalError(
-                f'cannot force new files in "{folder}" to disk: {error}',
-                hint="Nothing was bound. Check that the files are still there and that their disk works.",
-            ) from error
-    return files
+def _remove_left(spool: Path) -> None:
+    """Removes the copies that killed processes left."""
+    for one in spool.glob(f"{_COPIES}*"):
+        with suppress(FileNotFoundError):
+            if SYSTEM_CLOCK.now_ms() - one.stat().st_mtime_ns // 1_000_000 > _LEFT_AFTER_MS:
+                shutil.rmtree(one, ignore_errors=True)
 
 
 def _compare(bound: BoundFile, found: BoundFile | None) -> None:

@@ -12,13 +12,105 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from mz_dagster.catalog import BoundFile
+from mz_dagster.disk import sync_files
+from mz_dagster.errors import OperationalError
 from mz_dagster.storage.source.errors import SourceUnreadable
+from mz_dagster.storage.source.file_place import FilePlace, Listing, Look
 
 _UNFINISHED_PREFIXES = (".", "_")
 _UNFINISHED_SUFFIXES = (".tmp", ".part", ".crdownload")
+
+
+@dataclass(frozen=True)
+class InFolder(FilePlace):
+    """A folder of this machine.
+
+    Attributes:
+        path: The folder, absolute. It must be the same folder for this process and for Spark.
+    """
+
+    path: Path
+
+    def __post_init__(self) -> None:
+        if not self.path.is_absolute():
+            raise ValueError(f"{self.path} is not absolute")
+        object.__setattr__(self, "path", Path(os.path.abspath(self.path)))
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder itself."""
+        return self.path
+
+    def listing(self, pattern: str) -> Listing:
+        """Returns the files that are ready, without a look at any; see `FilePlace.listing`."""
+        return _Listed(self, ready_paths(self.path, pattern))
+
+    def look(self, path: str) -> Look | None:
+        """Returns what a file is like now."""
+        try:
+            status = os.stat(self.path / path)
+        except OSError:
+            return None
+        return Look(status.st_size, identity_text(status))
+
+    def hashed(self, path: str) -> BoundFile | None:
+        """Returns a file's size and hash; see `FilePlace.hashed`."""
+        return hash_file(self.path, path)
+
+    def read(self, path: str) -> bytes | None:
+        """Returns what a file has; see `FilePlace.read`."""
+        try:
+            return (self.path / path).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise unreadable(self.path / path, error) from error
+
+    def opened(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """Opens a file."""
+        return open(self.path / path, "rb")
+
+    def fetched(self, path: str) -> AbstractContextManager[tuple[Path, BoundFile] | None]:
+        """Has a file where it is; see `FilePlace.fetched`."""
+        file = self.hashed(path)
+        return nullcontext(None if file is None else (self.path, file))
+
+    def lasting(self, files: tuple[BoundFile, ...]) -> tuple[BoundFile, ...]:
+        """Returns those of new files that are still there, once they are on disk."""
+        while files:
+            try:
+                sync_files(self.path, (file.path for file in files))
+                break
+            except OSError as error:
+                there = tuple(file for file in files if (self.path / file.path).exists())
+                if isinstance(error, FileNotFoundError) and len(there) < len(files):
+                    files = there  # somebody has taken one away since it was read
+                    continue
+                raise OperationalError(
+                    f'cannot force new files in "{self.path}" to disk: {error}',
+                    hint="Nothing was bound. Check that the files are still there and that their disk works.",
+                ) from error
+        return files
+
+
+class _Listed(Listing):
+    """The files of a folder, which are looked at one by one."""
+
+    def __init__(self, place: InFolder, paths: list[str]) -> None:
+        self.paths = paths
+        self._place = place
+
+    def look(self, path: str) -> Look | None:
+        return self._place.look(path)
 
 
 def ready_paths(folder: Path, pattern: str) -> list[str]:
@@ -37,11 +129,16 @@ def ready_paths(folder: Path, pattern: str) -> list[str]:
     found = []
     for path, is_link in _walk(folder, "", recursive="/" in pattern):
         if wanted.fullmatch(path):
-            _refuse_unreadable_name(path)
+            refuse_unreadable_name(path)
             if is_link:
                 _refuse_outside(folder, path)
             found.append(path)
     return sorted(found)
+
+
+def is_unfinished(name: str) -> bool:
+    """Returns whether a part of a path says that what it names is not ready."""
+    return name.startswith(_UNFINISHED_PREFIXES) or name.endswith(_UNFINISHED_SUFFIXES)
 
 
 def pattern_to_regex(pattern: str) -> str:
@@ -133,7 +230,7 @@ def _walk(folder: Path, prefix: str, *, recursive: bool) -> Iterator[tuple[str, 
             hint="Make the folder readable for this user.",
         ) from error
     for entry in listed:
-        if entry.name.startswith(_UNFINISHED_PREFIXES) or entry.name.endswith(_UNFINISHED_SUFFIXES):
+        if is_unfinished(entry.name):
             continue
         if entry.is_dir(follow_symlinks=False):
             if recursive:
@@ -163,7 +260,7 @@ def _refuse_outside(folder: Path, path: str) -> None:
         )
 
 
-def _refuse_unreadable_name(path: str) -> None:
+def refuse_unreadable_name(path: str) -> None:
     """Raises if Spark's file system could not open a file of this name, or the catalog not record it."""
     try:
         path.encode("utf-8")

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.source.errors import SourceUnreadable
+from mz_dagster.storage.source.file_place import FilePlace
 
 #: Kinds that a file holds as text, which is decoded as that of any other format; an unconstrained numeric may also be
 #: an integer or a decimal there.
@@ -92,10 +93,11 @@ def read_schema(
     return tuple(fields)
 
 
-def row_count(path: Path) -> int:
+def row_count(place: FilePlace, path: str) -> int:
     """Returns how many rows a file says that it has, 0 if it is no Parquet: who reads it finds that out."""
     try:
-        return int(pq.read_metadata(path).num_rows)
+        with place.opened(path) as file:
+            return int(pq.read_metadata(file).num_rows)
     except _DAMAGE:
         return 0
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def read_records(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> DataFrame:
     """Returns the record frame of the bindings' files; lazy, but for the headers and schemas of the files."""
     bindings = [binding for binding in bindings if binding.files]
-    frames = [_records(cells, source) for cells in _cells(spark, source, bindings)]
+    frames = [_records(_named(cells, source), source) for cells in _cells(spark, source, bindings)]
     if not frames:
         return spark.createDataFrame([], record_schema(source.columns))
     return reduce(lambda whole, one: whole.unionByName(one), frames)
@@ -61,7 +61,8 @@ def record_schema(columns: Sequence[Column]) -> T.StructType:
 
 def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> list[DataFrame]:
     """Returns one frame of cells per group of files that are laid out alike."""
-    folder, columns = source.folder, source.columns
+    folder, columns = source.place.folder, source.columns
+    assert folder is not None, "Spark finds the files there"
     files = [file for binding in bindings for file in binding.files if file.size > 0]
     paths = [file.path for file in files]
     if not paths:
@@ -79,6 +80,14 @@ def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) 
         cells_of_parquet(spark, folder, list(group), bindings, schema)
         for schema, group in groupby(sorted(paths, key=schemas.__getitem__), schemas.__getitem__)
     ]
+
+
+def _named(cells: DataFrame, source: Described) -> DataFrame:
+    """Returns cells with the paths of the files that they are of, if those are copies."""
+    if not source.copies:
+        return cells
+    path = F.col("mz_path")
+    return cells.withColumn("mz_path", F.substring(path, F.lit(1), F.length(path) - len(source.copies)))
 
 
 def _records(cells: DataFrame, source: Described) -> DataFrame:

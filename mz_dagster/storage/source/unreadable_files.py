@@ -64,7 +64,7 @@ def _unread(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]
         first, second = suspects[: len(suspects) // 2], suspects[len(suspects) // 2 :]
         of_first = _failure(spark, source, first)
         suspects, cause = (second, _failure(spark, source, second)) if of_first is None else (first, of_first)
-    return None if cause is None else (suspects[0].files[0].path, cause)
+    return None if cause is None else (suspects[0].files[0].path.removesuffix(source.copies), cause)
 
 
 def _failure(spark: SparkSession, source: FileSource, bindings: Sequence[Binding]) -> str | None:

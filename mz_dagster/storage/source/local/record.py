@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -23,6 +24,9 @@ from mz_dagster.storage.source.local.decode import decoded
 from mz_dagster.storage.source.local.json_lines import cells_of_json
 from mz_dagster.storage.source.local.parquet_rows import cells_of_parquet, converted
 from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+
+#: The folder of files whose content is at hand.
+_NOWHERE = Path()
 
 
 def record_schema(columns: Sequence[Column]) -> pa.Schema:
@@ -58,8 +62,8 @@ def _cells(source: Described, path: str, content: bytes) -> Iterator[Cells]:
     if source.format == "json":
         return cells_of_json(content, columns, source.key)
     if source.format == "csv":
-        return cells_of_csv(content, columns, read_header(source.folder, path, columns, content))
-    read_schema(source.folder, path, columns, content)
+        return cells_of_csv(content, columns, read_header(_NOWHERE, path, columns, content))
+    read_schema(_NOWHERE, path, columns, content)
     return cells_of_parquet(content, path, columns)
 
 
