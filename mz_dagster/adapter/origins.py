@@ -42,6 +42,7 @@ def source_of(definition: Definition, project: Project) -> Source:
                 columns=columns,
                 key=key or None,
                 envelope=definition.envelope,
+                debezium=files.debezium,
                 spool=project.state / "copies",
             )
         case Delta() | Iceberg() as table:

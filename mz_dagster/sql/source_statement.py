@@ -38,7 +38,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     cursor.expects("from")
     if cursor.sees("delta") or cursor.sees("iceberg"):
         table = parse_delta(cursor) if cursor.sees("delta") else _iceberg(cursor)
-        envelope, key = _keyed_envelope(cursor, columns, primary)
+        envelope, key, _ = _keyed_envelope(cursor, columns, primary, "tables")
         start, retain = parse_source_options(cursor, "version" if isinstance(table, Delta) else "snapshot")
         if isinstance(table, Delta):
             table = replace(table, start_version=start)
@@ -55,27 +55,41 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     folder, pattern, connection = _files(cursor)
     cursor.expects("format")
     format_ = _format(cursor)
-    envelope, key = _keyed_envelope(cursor, columns, primary)
+    envelope, key, debezium = _keyed_envelope(cursor, columns, primary, format_)
     _check_arrays(columns, format_)
     retain = parse_with_options(cursor)
-    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_, connection)
+    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_, connection, debezium)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
 
 
 def _keyed_envelope(
-    cursor: TokenCursor, columns: Sequence[ColumnDefinition], primary: UniqueKey | None
-) -> tuple[Literal["none", "upsert"], tuple[str, ...] | None]:
-    """Moves past the envelope, and returns it with its key.
+    cursor: TokenCursor, columns: Sequence[ColumnDefinition], primary: UniqueKey | None, of: str
+) -> tuple[Literal["none", "upsert"], tuple[str, ...] | None, bool]:
+    """Moves past the envelope, and returns what it makes of records, its key, and whether they are Debezium's.
+
+    Args:
+        cursor: Where it stands.
+        columns: Those declared.
+        primary: The key among them.
+        of: Of which format records are, or `tables`.
 
     Raises:
         InvalidTableDefinition: One of the two is there without the other, or cannot be a key.
     """
     envelope_at = cursor.current
     key = None if primary is None else primary.columns
-    envelope = _envelope(cursor)
+    debezium = cursor.accepts("envelope", "debezium")
+    if debezium and of != "json":
+        raise InvalidTableDefinition(
+            f"ENVELOPE DEBEZIUM is not one of {of if of == 'tables' else of.upper()}",
+            detail="Records that Debezium writes are read from files of JSON.",
+            hint="Write FORMAT JSON ENVELOPE DEBEZIUM.",
+            position=envelope_at.start + 1,
+        )
+    envelope = "upsert" if debezium else _envelope(cursor)
     if envelope == "upsert" and key is None:
         raise InvalidTableDefinition(
-            "ENVELOPE UPSERT requires a primary key",
+            f"ENVELOPE {'DEBEZIUM' if debezium else 'UPSERT'} requires a primary key",
             detail="The key says which earlier record a record replaces.",
             hint="Add PRIMARY KEY (...) to the columns.",
             position=envelope_at.start + 1,
@@ -99,7 +113,7 @@ def _keyed_envelope(
             raise InvalidTableDefinition(
                 f'column "{column.name}" of type {column.type} cannot be part of a key', position=column.offset + 1
             )
-    return envelope, key
+    return envelope, key, debezium
 
 
 def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
@@ -107,7 +121,7 @@ def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
         if cursor.accepts("upsert"):
             return "upsert"
         if not cursor.accepts("none"):
-            raise cursor.refuse("this envelope", "Envelopes are NONE and UPSERT.")
+            raise cursor.refuse("this envelope", "Envelopes are NONE, UPSERT and DEBEZIUM.")
     return "none"
 
 

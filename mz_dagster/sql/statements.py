@@ -139,12 +139,14 @@ class Files:
         pattern: A file name pattern such as `*.jsonl`.
         format: `json`, `csv` or `parquet`.
         connection: What leads there, if it is not in a file system of this machine.
+        debezium: Whether a record is a change as Debezium writes it, which says what a key's row is from then on.
     """
 
     folder: str
     pattern: str
     format: Literal["json", "csv", "parquet"]
     connection: Name | None = None
+    debezium: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,3 +36,8 @@ class Described(Protocol):
     def key(self) -> Sequence[str] | None:
         """The key's columns, of a source whose records replace others."""
         ...
+
+    @property
+    def debezium(self) -> bool:
+        """Whether a record is a change as Debezium writes it."""
+        ...

@@ -63,6 +63,7 @@ class FileSource(RecordSource):
         columns: The declared columns, in order.
         key: The key's columns for `upsert`, else None.
         envelope: `none`: a record is a row. `upsert`: a record is the new state of its key.
+        debezium: Whether a record is a change as Debezium writes it, of a key's row.
         spool: The folder in which files are copied for Spark, the same folder for it; that of the files themselves if
             it is not said.
         copies: What the names of the files in the place have at their ends that those of the records do not.
@@ -74,6 +75,7 @@ class FileSource(RecordSource):
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None = None
     envelope: Envelope = "none"
+    debezium: bool = False
     spool: Path | None = None
     copies: str = ""
     _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -91,7 +93,7 @@ class FileSource(RecordSource):
     @property
     def operators(self) -> str:
         """What makes the collection, for people."""
-        return f"ENVELOPE {self.envelope.upper()}"
+        return f"ENVELOPE {'DEBEZIUM' if self.debezium else self.envelope.upper()}"
 
     @property
     def places(self) -> tuple[Path, ...]:

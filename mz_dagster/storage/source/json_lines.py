@@ -5,6 +5,8 @@ columns are taken from `key`, the others from `value`, and a `value` of null del
 key. Both members must be there: a record cut short must not delete. Unknown members are ignored, a missing column
 is NULL, of a repeated member the last counts.
 
+For `debezium` a line is a change, see `json_record.debezium_reader`.
+
 Lines are read in Python (`json_record`): Spark's parser reads numbers through a double, takes `{"a": 1} junk` for
 `{"a": 1}` and half of a surrogate pair for a question mark.
 """
@@ -26,15 +28,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def cells_of_json(lines: DataFrame, columns: Sequence[Column], key: Sequence[str] | None) -> DataFrame:
-    """Returns the cells of lines that are rows, or with `key`, a key with its value."""
+def cells_of_json(
+    lines: DataFrame, columns: Sequence[Column], key: Sequence[str] | None, *, debezium: bool = False
+) -> DataFrame:
+    """Returns the cells of lines that are rows; with `key`, a key with its value, or a change that Debezium writes."""
     names = [column.name for column in columns]
     keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
-    reader = json_record.reader(names, keep_json, key)
+    reader = json_record.reader(names, keep_json, key, debezium=debezium)
     kept = lines.where(F.col("mz_bad_bytes") | (F.btrim("mz_line", F.lit(" \t\r")) != ""))
     # Told apart from bad bytes in Spark: a worker is sent the text alone.
     read = kept.withColumn("mz_record", F.udf(reader, _record(), useArrow=True)("mz_line"))
     record = F.col("mz_record")
+    if debezium:
+        read = read.where(~F.equal_null(record["mz_malformed"], F.lit(json_record.NO_RECORD)))
     return read.select(
         *PLACE,
         F.when(F.col("mz_bad_bytes"), F.lit(BAD_BYTES)).otherwise(record["mz_malformed"]).alias("mz_malformed"),

@@ -20,22 +20,37 @@ from mz_dagster.functions.registry import SqlFailure
 JsonRecord = tuple[str | None, str | None, bool, bool, list[str | None] | None, list[str | None] | None]
 Reader = Callable[[str], JsonRecord]
 
+#: What JSON may have around it.
+_BLANKS = " \t\r"
 #: How much of a line is shown.
 _SHOWN = 100
 _UNICODE = "22P05 unsupported Unicode escape sequence"
 _SURROGATE = "22P02 invalid input syntax for type json"
 _TEXTS = frozenset({str, jsonb.Number, type(None)})
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
+#: What stands for why a line cannot be read if it is no record, and there is nothing to be read.
+NO_RECORD = ""
+_TRUNCATED = "0A000 the table was truncated, which changes of its keys do not tell"
+_KEY_CHANGED = '22P02 keys of "before" and "after" differ; such a change is a deletion and a creation'
+_OP = '22P02 member "op" is none of "c", "u", "d", "r" and "t"'
+#: What Debezium writes in the place of a large value that a change left alone, and does not know.
+_UNAVAILABLE = "__debezium_unavailable_value"
+_NOT_THERE = "22004 the change does not say the value, which it left alone"
 
 
-def reader(names: Sequence[str], keep_json: Sequence[bool], key: Sequence[str] | None) -> Reader:
+def reader(
+    names: Sequence[str], keep_json: Sequence[bool], key: Sequence[str] | None, *, debezium: bool = False
+) -> Reader:
     """Returns what reads a line.
 
     Args:
         names: The declared columns'.
         keep_json: For each of them whether its text is JSON for a string, too, which then has its quotes.
         key: None if a line is a row; if it is a key with its value, those columns that stand in the key.
+        debezium: Whether a line is a change that Debezium writes, of a row with that key.
     """
+    if debezium:
+        return debezium_reader(names, keep_json, key or ())
 
     def read_row(line: str) -> JsonRecord:
         node = _document(line)
@@ -64,6 +79,61 @@ def reader(names: Sequence[str], keep_json: Sequence[bool], key: Sequence[str] |
     keys = frozenset(key or ())
     no_json = not any(keep_json)
     return read_row if key is None else read_upsert
+
+
+def debezium_reader(names: Sequence[str], keep_json: Sequence[bool], key: Sequence[str]) -> Reader:
+    """Returns what reads a line that is a change, `{"before": ..., "after": ..., "op": "c" | "u" | "d" | "r" | "t"}`.
+
+    It stands by itself, or in the member `payload` beside a `schema`. What creates (`c`), updates (`u`) or is read for
+    a snapshot (`r`) says by `after` what its key's row is; what deletes (`d`) says by `before` which key has none. A
+    null by itself, or in the place of `payload`, is written behind a deletion for the log's sake, and is no record.
+    The line `{"key": null, "value": null}` is the NULL key's record of nothing, as it is for other sources with a key.
+    """
+
+    def read_change(line: str) -> JsonRecord:
+        if line.strip(_BLANKS) == "null":
+            return _malformed(NO_RECORD)
+        node = _document(line)
+        if type(node) is str:
+            return _malformed(node)
+        if node == {"key": None, "value": None}:
+            return None, None, True, True, [None] * len(names), None
+        path: tuple[str, ...] = ()
+        if "op" not in node and "payload" in node:
+            why = _member_fault(node, "payload")
+            if why is not None:
+                return _malformed(why)
+            node, path = node["payload"], ("payload",)
+            if node is None:
+                return _malformed(NO_RECORD)
+        op = node.get("op")
+        if op not in ("c", "u", "d", "r"):
+            return _malformed(_TRUNCATED if op == "t" else _OP)
+        before, after = node.get("before"), node.get("after")
+        side, other = ("before", "after") if op == "d" else ("after", "before")
+        why = _member_fault({"before": before, "after": after}, other)
+        if why is None and type(node.get(side)) is not dict:
+            why = f'22P02 member "{side}" is not an object'
+        if why is None and op == "u" and before is not None and not _is_of(before, after, key):
+            why = _KEY_CHANGED
+        if why is not None:
+            return _malformed(why)
+        row = node[side]
+        places = [(row if op != "d" or name in key else None, (*path, side)) for name in names]
+        texts, faults = _columns(line, names, keep_json, places)
+        if _UNAVAILABLE in line and op != "d":
+            faults = faults or [None] * len(names)
+            faults = [
+                _NOT_THERE if row.get(name) == _UNAVAILABLE else one for name, one in zip(names, faults, strict=True)
+            ]
+        return None, None, False, op == "d", texts, faults
+
+    return read_change
+
+
+def _is_of(before: dict[str, jsonb.Node], after: dict[str, jsonb.Node], key: Sequence[str]) -> bool:
+    """Returns whether two rows have the same key, as far as the first one says."""
+    return all(before.get(name) is None or str(before[name]) == str(after.get(name)) for name in key)
 
 
 def _are_texts(values: Sequence[jsonb.Node], line: str) -> bool:
@@ -126,6 +196,9 @@ def _columns(
             texts.append(value)
         else:
             if path not in members:
-                members[path] = jsonb.members_of(jsonb.members_of(line)[path[0]] if path else line)
+                inner = line
+                for part in path:
+                    inner = jsonb.members_of(inner)[part]
+                members[path] = jsonb.members_of(inner)
             texts.append(members[path][name])
     return texts, faults

@@ -68,7 +68,8 @@ def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) 
     if not paths:
         return []
     if source.format == "json":
-        return [cells_of_json(read_lines(spark, folder, paths, bindings), columns, source.key)]
+        lines = read_lines(spark, folder, paths, bindings)
+        return [cells_of_json(lines, columns, source.key, debezium=source.debezium)]
     if source.format == "csv":
         headers = {path: read_header(folder, path, columns) for path in paths}
         return [

@@ -21,13 +21,15 @@ from mz_dagster.storage.source.local.json_columns import columns_of_json
 _BLANKS = " \t\r"
 
 
-def cells_of_json(content: bytes, columns: Sequence[Column], key: Sequence[str] | None) -> Iterator[Cells]:
-    """Yields the cells of lines that are rows, or with `key`, a key with its value."""
+def cells_of_json(
+    content: bytes, columns: Sequence[Column], key: Sequence[str] | None, *, debezium: bool = False
+) -> Iterator[Cells]:
+    """Yields the cells of lines that are rows; with `key`, a key with its value, or a change that Debezium writes."""
     keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
-    read = json_record.reader([column.name for column in columns], keep_json, key)
+    read = json_record.reader([column.name for column in columns], keep_json, key, debezium=debezium)
     lines = ((number, line) for number, line in text_lines(content) if line is None or line.strip(_BLANKS))
     while portion := list(islice(lines, PORTION_ROWS)):
-        yield _cells(portion, columns, key, read)
+        yield _cells(portion, columns, key, read, by_columns=not debezium)
 
 
 def _cells(
@@ -35,10 +37,12 @@ def _cells(
     columns: Sequence[Column],
     key: Sequence[str] | None,
     read: json_record.Reader,
+    *,
+    by_columns: bool,
 ) -> Cells:
     """Returns the cells of lines, read by columns as far as that is exact."""
     texts_only = [line.strip(_BLANKS) for _, line in portion if line is not None]
-    at_once = columns_of_json(texts_only, columns, key) if len(texts_only) == len(portion) else None
+    at_once = columns_of_json(texts_only, columns, key) if by_columns and len(texts_only) == len(portion) else None
     found = _Portion(len(columns))
     for number, line in portion if at_once is None else compress(portion, at_once[1].to_pylist()):
         found.add(number, (BAD_BYTES, None, True, False, None, None) if line is None else read(line))
@@ -63,6 +67,8 @@ class _Portion:
 
     def add(self, number: int, record: json_record.JsonRecord) -> None:
         malformed, value_malformed, is_null_key, is_deleted, cells, faults = record
+        if malformed == json_record.NO_RECORD:
+            return
         row = len(self.numbers)
         self.numbers.append(number)
         self._rows.append(self._nothing if cells is None else cells)

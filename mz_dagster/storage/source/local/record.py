@@ -60,7 +60,7 @@ def _cells(source: Described, path: str, content: bytes) -> Iterator[Cells]:
     if not content:
         return iter(())
     if source.format == "json":
-        return cells_of_json(content, columns, source.key)
+        return cells_of_json(content, columns, source.key, debezium=source.debezium)
     if source.format == "csv":
         return cells_of_csv(content, columns, read_header(_NOWHERE, path, columns, content))
     read_schema(_NOWHERE, path, columns, content)
