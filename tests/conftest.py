@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from mz_dagster.budget import Budget, budget
@@ -53,6 +55,9 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Modules, tests and plans are many objects that stay: to look for cycles as often as by default takes a tenth of all.
+gc.set_threshold(50_000, 20, 20)
+
 # How long an example takes says nothing where others compute, too. Each run makes other examples; the long ones many.
 settings.register_profile("mz", deadline=None, max_examples=40)
 settings.register_profile("long", deadline=None, max_examples=400)
@@ -71,8 +76,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-durations", action="store_true", help=f"write {DURATIONS.name} anew")
 
 
+class _Examples:
+    """Looks for examples in those files alone that have some: to look through all objects takes a third as long."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        found = yield
+        if any(isinstance(one, DoctestModule) for one in found) and b">>> " not in file_path.read_bytes():
+            return [one for one in found if not isinstance(one, DoctestModule)]
+        return found
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Watches over one server for all workers: two would compile the same code twice, on two cores."""
+    config.pluginmanager.register(_Examples())
     if hasattr(config, "workerinput"):
         return  # a worker; the process that started it watches
     if STATE in os.environ:
@@ -107,6 +124,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Starts the server while those tests run that need none."""
+    gc.freeze()  # what all modules and tests are is looked through by no collection any more
     if any(map(_needs_spark, session.items)) and not session.config.option.collectonly:
         threading.Thread(target=_start_server, daemon=True).start()
 

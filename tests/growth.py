@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
 import math
-import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 
@@ -29,18 +29,13 @@ def exponent(measure: Callable[[int], float], sizes: Sequence[int], *, times: in
 
 def calls(work: Callable[[], object]) -> int:
     """Returns how many calls of functions something makes in this thread, which is the same on every machine."""
-    count = 0
-
-    def counted(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(counted)
+    profile = cProfile.Profile()
+    profile.enable()
     try:
         work()
     finally:
-        sys.setprofile(None)
-    return count
+        profile.disable()
+    return sum(one.callcount for one in profile.getstats())
 
 
 def peak(compute: Callable[[], object]) -> float:
