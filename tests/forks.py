@@ -7,7 +7,8 @@ from multiprocessing.context import ForkServerContext
 
 #: A process has one server, which imports what it is told when it starts, so it is told of everything.
 _PRELOADED = (
-    "mz_dagster.cli",
+    "mz_dagster.cli.output",
+    "mz_dagster.orchestration.drive",
     "tests.storage.life",
     "tests.storage.kill_worker",
     "tests.storage.race_worker",

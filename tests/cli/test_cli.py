@@ -1,4 +1,4 @@
-"""The command line as a user meets it: real processes, exit codes, what is printed where."""
+"""The command line as a user meets it: processes, exit codes, what is printed where."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from mz_dagster.cli import main
 from mz_dagster.storage.spark import SparkConfig, ensure_server
 from mz_dagster.storage.spark.known_servers import remember
+from tests.command_line import mz_dagster
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -21,17 +22,17 @@ class Cli:
 
     def __init__(self, folder: Path, token: str) -> None:
         self.folder = folder
-        self._environment = os.environ | {
-            "SPARK_CONNECT_AUTHENTICATE_TOKEN": token,
-            "PYTHONPATH": str(ROOT),
-            "PYTHONWARNINGS": "default",
-        }
+        self._token = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token}
 
-    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return mz_dagster(arguments, self.folder, environment=self._token)
+
+    def anew(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs it in a new interpreter."""
         return subprocess.run(
             [sys.executable, "-m", "mz_dagster.cli", *arguments],
             cwd=self.folder,
-            env=self._environment,
+            env=os.environ | self._token | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "default"},
             input=stdin,
             capture_output=True,
             text=True,
@@ -77,7 +78,9 @@ def test_a_session_on_the_command_line(cli: Cli) -> None:
 
 
 def test_statements_are_read_from_standard_input(cli: Cli) -> None:
-    done = cli("sql", stdin="CREATE TABLE u (a integer);\n-- a comment\nINSERT INTO u VALUES (7);\nSELECT a FROM u;\n")
+    done = cli.anew(
+        "sql", stdin="CREATE TABLE u (a integer);\n-- a comment\nINSERT INTO u VALUES (7);\nSELECT a FROM u;\n"
+    )
     assert done.stdout.splitlines() == ["CREATE TABLE", "INSERT 0 1", "a", "-", "7"], done.stderr
 
 
@@ -117,7 +120,7 @@ def test_outside_of_a_project_the_error_says_what_to_do(cli: Cli, tmp_path_facto
 
 
 def test_wrong_arguments_exit_with_2(cli: Cli) -> None:
-    assert cli("run", "--ticks", "0").returncode == 2
+    assert cli.anew("run", "--ticks", "0").returncode == 2
     assert cli("nonsense").returncode == 2
 
 

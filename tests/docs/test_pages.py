@@ -23,8 +23,7 @@ import pytest
 from mz_dagster.adapter.system_catalogs import SYSTEM_RELATIONS
 from mz_dagster.adapter.system_catalogs.filled import FILLED
 from mz_dagster.adapter.system_catalogs.information import INFORMATION
-from mz_dagster.cli import main
-from tests.forks import forks
+from tests.command_line import mz_dagster
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -112,30 +111,11 @@ def own_arguments(command: str) -> list[str] | None:
 
 
 def run_own(arguments: Sequence[str], folder: Path, *, text: str = "", fails: bool = False) -> str:
-    """Runs `mz-dagster` in a folder, in a process that has its imports; returns what it printed."""
-    out = folder / ".out"
-    process = forks().Process(target=in_process, args=(arguments, folder, text, out))
-    process.start()
-    process.join(120)
-    process.kill()
-    printed = out.read_text()
-    out.unlink()
-    assert process.exitcode is not None
-    assert (process.exitcode != 0) == fails, f"{arguments}\n{printed}"
+    """Runs `mz-dagster` in a folder; returns what it printed, errors last."""
+    done = mz_dagster(arguments, folder, stdin=text, environment={"MZ_ENGINE": "local"})
+    printed = done.stdout + done.stderr
+    assert (done.returncode != 0) == fails, f"{arguments}\n{printed}"
     return printed
-
-
-def in_process(arguments: Sequence[str], folder: Path, text: str, out: Path) -> None:
-    """Is `mz-dagster`, with a text to read; what it prints goes to a file."""
-    os.environ["MZ_ENGINE"] = "local"
-    os.chdir(folder)
-    (source := folder / ".in").write_text(text)
-    for number, one in enumerate((os.open(source, os.O_RDONLY), os.open(out, os.O_WRONLY | os.O_CREAT))):
-        os.dup2(one, number)
-    os.dup2(1, 2)
-    source.unlink()
-    with open(0) as sys.stdin, open(1, "w") as sys.stdout, open(2, "w") as sys.stderr:
-        sys.exit(main(arguments))
 
 
 def run(script: str, folder: Path, *, fails: bool = False) -> tuple[str, Path]:

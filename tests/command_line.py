@@ -1,0 +1,48 @@
+"""The command line in a process of its own that has its imports already: a new interpreter takes seconds for them.
+
+That a new interpreter does the same is shown by `tests/cli/test_cli.py`, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryDirectory
+
+from mz_dagster.cli import main
+from tests.forks import forks
+
+_STREAMS = ("in", "out", "err")
+
+
+def mz_dagster(
+    arguments: Sequence[str], folder: Path, *, stdin: str = "", environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Runs `mz-dagster` in a folder, with its environment beside this process's; returns its exit code and output."""
+    with TemporaryDirectory() as streams:
+        first, *others = (Path(streams, name) for name in _STREAMS)
+        first.write_text(stdin)
+        given = {**os.environ, **(environment or {})}
+        process = forks().Process(target=_command, args=(arguments, folder, streams, given))
+        process.start()
+        process.join(240)
+        process.kill()
+        process.join()
+        assert process.exitcode is not None
+        out, err = (one.read_text() for one in others)
+    return CompletedProcess(arguments, process.exitcode, out, err)
+
+
+def _command(arguments: Sequence[str], folder: Path, streams: str, environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    for number, name in enumerate(_STREAMS):
+        os.dup2(os.open(Path(streams, name), os.O_RDWR | os.O_CREAT), number)
+    with open(0) as sys.stdin, open(1, "w") as sys.stdout, open(2, "w") as sys.stderr:
+        warnings.simplefilter("default")
+        sys.exit(main(arguments))
