@@ -6,6 +6,7 @@ There are 2^n ways through n such diamonds. Cost is counted in calls of function
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -24,7 +25,7 @@ VIEWS = {
 }
 
 
-def exponent(sizes: list[int], costs: list[int]) -> float:
+def exponent(sizes: Sequence[int], costs: list[int]) -> float:
     """Returns the power of the size by which the cost grows: the slope of the line through the logarithms."""
     x, y = [math.log(one) for one in sizes], [math.log(one) for one in costs]
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
@@ -35,18 +36,22 @@ def planned(connection: Connection, view: str) -> None:
     connection.execute(f"EXPLAIN SELECT * FROM {view}")
 
 
+@pytest.mark.parametrize(
+    ("sizes", "most"), [((5, 9, 15), 1.3), pytest.param((12, 20, 32), 1.1, marks=pytest.mark.deep)]
+)
 @pytest.mark.parametrize("form", VIEWS)
 def test_a_select_over_diamonds_of_views_costs_as_many_times_as_there_are_views(
-    sparkless: Connection, form: str
+    sparkless: Connection, form: str, sizes: tuple[int, ...], most: float
 ) -> None:
+    """Few views are sure to tell a square; by how little their cost may differ from a line is for many."""
     sparkless.execute("CREATE TABLE v0 (a integer, b integer)")
-    sizes, costs = [12, 20, 32], list[int]()
+    costs = list[int]()
     for n in range(1, max(sizes) + 1):
         sparkless.execute(f"CREATE VIEW v{n} AS {VIEWS[form].format(f'v{n - 1}')}")
         if n in sizes:
             planned(sparkless, f"v{n}")  # binds the definitions
             costs.append(calls(partial(planned, sparkless, f"v{n}")))
-    assert exponent(sizes, costs) <= 1.1, costs
+    assert exponent(sizes, costs) <= most, costs
 
 
 def test_whether_a_view_moves_with_time_is_asked_of_each_of_its_inputs_once(sparkless: Connection) -> None:

@@ -128,7 +128,7 @@ def test_an_array_takes_memory_by_its_elements_once(set_budget: SetBudget) -> No
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("operator", CHEAP)
 def test_no_operator_here_takes_time_or_memory_by_the_square(connection: Connection, operator: str) -> None:
-    time, memory = costs(connection, operator, (1_000, 4_000))
+    time, memory = costs(connection, operator, (500, 2_000))
     assert time < 1.5
     assert memory < 1.5
 

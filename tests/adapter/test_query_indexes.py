@@ -62,12 +62,13 @@ def rows(connection: Connection, sql: str) -> Counter[Row]:
     return Counter(connection.execute(sql).fetchall())
 
 
-def test_queries_read_what_an_index_holds_at_every_time(connection: Connection, read: set[str]) -> None:
+@pytest.mark.parametrize("writes", [4, pytest.param(20, marks=pytest.mark.deep)])
+def test_queries_read_what_an_index_holds_at_every_time(connection: Connection, read: set[str], writes: int) -> None:
     connection.execute("CREATE INDEX sums_by_b ON sums (b)")
     connection.execute("CREATE INDEX big_by_b ON big (b)")
     hydrated = connection.engine.catalog.read_ts("default")
     random, times = Random(3), [hydrated]
-    for _ in range(8):
+    for _ in range(writes):
         a, b = random.randrange(6), random.randrange(3)
         connection.execute(
             random.choice([f"INSERT INTO t VALUES ({a}, 'b{b}')", f"DELETE FROM t WHERE b = 'b{b}'",

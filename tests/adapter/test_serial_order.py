@@ -134,9 +134,18 @@ def project_for_races(request: pytest.FixtureRequest, folder: Path, catalog: str
     return Project.load(folder)
 
 
-@pytest.mark.parametrize("engines", ["one engine each", "one engine"])
-@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize(
+    ("engines", "catalog", "seconds"),
+    [
+        ("one engine", "sqlite", 3),
+        ("one engine each", "postgresql", 3),
+        *(
+            pytest.param(engines, catalog, 300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])
+            for engines in ("one engine", "one engine each")
+            for catalog in ("sqlite", "postgresql")
+        ),
+    ],
+)
 def test_statements_of_many_sessions_are_as_if_each_had_happened_alone(
     request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int, engines: str
 ) -> None:

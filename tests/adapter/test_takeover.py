@@ -162,11 +162,25 @@ def running_jobs(server: ServerInfo, session: str) -> set[int]:
 
 
 @pytest.mark.parametrize(
-    ("project", "number"),
-    [("sqlite", signal.SIGKILL), ("postgresql", signal.SIGKILL), ("sqlite", signal.SIGTERM)],
+    ("life", "project", "number"),
+    [
+        (insert, "sqlite", signal.SIGTERM),
+        (step_here, "postgresql", signal.SIGKILL),
+        (run_worker, "sqlite", signal.SIGKILL),
+        *(
+            pytest.param(*rest, marks=pytest.mark.deep)
+            for rest in (
+                (insert, "sqlite", signal.SIGKILL),
+                (insert, "postgresql", signal.SIGKILL),
+                (step_here, "sqlite", signal.SIGKILL),
+                (step_here, "sqlite", signal.SIGTERM),
+                (run_worker, "postgresql", signal.SIGKILL),
+                (run_worker, "sqlite", signal.SIGTERM),
+            )
+        ),
+    ],
     indirect=["project"],
 )
-@pytest.mark.parametrize("life", [insert, step_here, run_worker])
 def test_who_comes_after_a_process_that_was_ended_goes_on_at_once(
     project: Project, life: Callable[[Path], int], number: signal.Signals
 ) -> None:

@@ -543,17 +543,17 @@ def reads_expected_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("plant", "found", "seed"),
     [
-        (no_reads, "G-single|G2", 4),
+        pytest.param(no_reads, "G-single|G2", 4, marks=pytest.mark.deep),
         pytest.param(only_the_last_read, "G-single|G2", 0, marks=pytest.mark.deep),
         pytest.param(reads_expected_too_late, "G-single|G2", 4, marks=pytest.mark.deep),
         (a_time_for_each_statement, "G-single|G2|internal|G1", 0),
-        (blind_to_own_writes, "internal", 2),
+        pytest.param(blind_to_own_writes, "internal", 2, marks=pytest.mark.deep),
         pytest.param(views_blind_to_own_writes, "internal", 0, marks=pytest.mark.deep),
         (rollback_commits, "G1a", 0),
         pytest.param(savepoints_keep_all, "G1a|internal", 1, marks=pytest.mark.deep),
         (commit_writes_nothing, "lost", 0),
         pytest.param(a_seal_for_each_table, "lost|G1a", 0, marks=pytest.mark.deep),
-        (stale_reads, "real time|lost|G", 12),
+        pytest.param(stale_reads, "real time|lost|G", 12, marks=pytest.mark.deep),
     ],
     ids=lambda one: getattr(one, "__name__", None),
 )
@@ -576,7 +576,7 @@ def test_the_checker_finds_planted_faults(
 
 
 @pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize("seconds", [2, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
 def test_racing_transactions_are_strictly_serializable(
     request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
 ) -> None:

@@ -1,4 +1,4 @@
-"""A small shop with six ticks, four of them stepped, served by `dagster dev`; a page of a browser to look at it.
+"""A small shop with five ticks, three of them stepped, served by `dagster dev`; a page of a browser to look at it.
 
 The shop's Spark is the test run's server. Its third order came in no parts, so that its price is an error.
 """
@@ -85,9 +85,9 @@ load_from:
   - python_file: {relative_path: definitions.py, working_directory: ., location_name: shop}
 """
 
-TICKS = [int(datetime(2026, 1, day, tzinfo=UTC).timestamp() * 1000) for day in range(1, 7)]
+TICKS = [int(datetime(2026, 1, day, tzinfo=UTC).timestamp() * 1000) for day in range(1, 6)]
 #: Ticks that were stepped before the browser looks; the others are minted only.
-STEPPED = 4
+STEPPED = 3
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from mz_dagster.catalog import Catalog, CatalogState, NewObject, Seal, replica
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
 from mz_dagster.catalog.frontiers import collection_of
 from mz_dagster.catalog.objects import object_of
-from mz_dagster.catalog.replica import _PORTION
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.scalars.types import INT4, Column
@@ -94,12 +93,13 @@ class Changes:
         self.catalog.seal([Seal(row.id, row.upper, at(ends[row.id])) for row in moved])
 
 
-def test_what_a_process_knows_is_what_is_there(url: str, clock: ManualClock) -> None:
+@pytest.mark.parametrize("steps", [50, pytest.param(500, marks=pytest.mark.deep)])
+def test_what_a_process_knows_is_what_is_there(url: str, clock: ManualClock, steps: int) -> None:
     """Of two processes one makes changes of every kind, and the other knows of each as soon as it is committed."""
     with Catalog.open(url, clock=clock) as writer, Catalog.open(url, clock=clock) as reader:
         writer.declare_timeline("t")
         changes = Changes(random.Random(5), writer)
-        for _ in range(120):
+        for _ in range(steps):
             changes.make()
             check(reader.state(), writer)
             assert writer.state().number == reader.state().number
@@ -232,9 +232,16 @@ def asked(catalog: Catalog) -> Iterator[list[str]]:
         event.remove(engine, "after_cursor_execute", note)
 
 
-@pytest.mark.parametrize("objects", [3, 2 * _PORTION])
+@pytest.fixture
+def portion(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of how many objects a statement asks at most."""
+    monkeypatch.setattr(replica, "_PORTION", 40)
+    return 40
+
+
+@pytest.mark.parametrize("objects", [3, 80])
 def test_a_question_costs_what_changed_however_much_there_is(
-    objects: int, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+    objects: int, catalog: Catalog, portion: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One query if nothing changed, none of SQLite; else one more for what did, and of that alone values are made."""
     made: list[str] = []
@@ -264,9 +271,9 @@ def test_a_question_costs_what_changed_however_much_there_is(
         made.clear()
 
 
-def test_many_changes_at_once_are_known(catalog: Catalog) -> None:
+def test_many_changes_at_once_are_known(catalog: Catalog, portion: int) -> None:
     """More than one statement would name."""
-    made = catalog.create_objects([new(f"t{n}", kind="table") for n in range(_PORTION + 5)])
+    made = catalog.create_objects([new(f"t{n}", kind="table") for n in range(portion + 5)])
     before = catalog.state()
     catalog.seal([Seal(one.id, at(0), at(3)) for one in made])
     after = catalog.state()

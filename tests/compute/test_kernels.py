@@ -101,8 +101,8 @@ def assert_same(scalar: Scalar, types: Sequence[ScalarType], rows: Sequence[Sequ
     return sum(one is not None for one in failures)
 
 
-def ways(example: Example, seed: int) -> list[tuple[Scalar, list[ScalarType], list[list[Any]]]]:
-    """Returns an example with all arguments varying, and with each way of all but one being constants."""
+def ways(example: Example, seed: int, constants: int) -> list[tuple[Scalar, list[ScalarType], list[list[Any]]]]:
+    """Returns an example with all arguments varying, and so many ways of all but one being constants, for each."""
     chosen = random.Random(seed)
     pools = [cells_of(pool) for pool in example.pools]
     types = [POOLS[pool][0] for pool in example.pools]
@@ -113,9 +113,9 @@ def ways(example: Example, seed: int) -> list[tuple[Scalar, list[ScalarType], li
     if len(pools) == 1 or len(list(walk(example.scalar))) > _MANY_NODES:
         return found
     for place in range(len(pools)):
-        for _ in range(2):
-            constants = [chosen.choice(POOLS[pool][1]) for pool in example.pools]
-            literals = [literal_of(text, type_) for text, type_ in zip(constants, types, strict=True)]
+        for _ in range(constants):
+            others = [chosen.choice(POOLS[pool][1]) for pool in example.pools]
+            literals = [literal_of(text, type_) for text, type_ in zip(others, types, strict=True)]
 
             def fixed(column: ColumnRef, place: int = place, literals: list[Any] = literals) -> Scalar:
                 literal: Scalar = literals[column.position]
@@ -125,11 +125,12 @@ def ways(example: Example, seed: int) -> list[tuple[Scalar, list[ScalarType], li
     return found
 
 
+@pytest.mark.parametrize("constants", [1, pytest.param(3, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("area", AREAS)
-def test_a_function_over_columns_is_what_it_is_over_rows(area: str) -> None:
+def test_a_function_over_columns_is_what_it_is_over_rows(area: str, constants: int) -> None:
     own = [one for one in AREAS[area]() if is_exact_in_python(one.scalar)]
     for number, example in enumerate(own):
-        for scalar, types, rows in ways(example, number):
+        for scalar, types, rows in ways(example, number, constants):
             if is_exact_in_python(scalar):
                 assert_same(scalar, types, rows)
 

@@ -411,7 +411,18 @@ def world(spark: SparkSession) -> World:
 
 
 #: Their traits are those of other shapes, too; deep.
-COMBINED = ("one class of four", "scalars over several inputs", "NULL equals NULL in one class", "elements joined")
+COMBINED = (
+    "one class of four",
+    "scalars over several inputs",
+    "NULL equals NULL in one class",
+    "NULL equals NULL, scalars over several inputs",
+    "NULL equals NULL, a constant too",
+    "NULL equals NULL, keys that fail",
+    "errors as rows, joined",
+    "rows repeated and joined",
+    "text keys",
+    "elements joined",
+)
 
 
 @pytest.mark.parametrize(

@@ -455,14 +455,14 @@ def check(
     assert found == wanted
 
 
-ORDERS = (["f"], ["b"])
-MORE_ORDERS = (["n"], ["e"], ["i"], ["r"], ["ts"], ["id"], ["i", "t"])
-SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 6))]
+ORDERS = (["f"],)
+MORE_ORDERS = (["b"], ["n"], ["e"], ["i"], ["r"], ["ts"], ["id"], ["i", "t"])
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 7))]
 
 
 def drawn(cases: int, seed: int) -> range:
-    """Returns one for each random case that a seed draws: of the seed that always runs half, since Spark plans each."""
-    return range(cases if seed else cases // 2)
+    """Returns one for each random case that a seed draws: of the seed that always runs few, since Spark plans each."""
+    return range(cases if seed else cases // 4)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

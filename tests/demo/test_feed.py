@@ -64,7 +64,8 @@ def test_day_dropped_again_after_a_crash_is_the_same(ten_days: Path, tmp_path: P
 
 
 @pytest.mark.timeout(300)
-def test_killed_feed_never_shows_the_clock_before_the_files(ten_days: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("after", [7, *(pytest.param(n, marks=pytest.mark.deep) for n in (0, 3))])
+def test_killed_feed_never_shows_the_clock_before_the_files(ten_days: Path, tmp_path: Path, after: int) -> None:
     script = "import os, sys, pathlib, sensors.feed as f\nreal, left = os.replace, [int(sys.argv[2])]\n" + (
         "def replace(*paths):\n"
         "    left[0] -= 1\n"
@@ -74,16 +75,15 @@ def test_killed_feed_never_shows_the_clock_before_the_files(ten_days: Path, tmp_
         "f.Feed(pathlib.Path(sys.argv[1])).advance()\n"
     )
     ten = tree(ten_days)
-    for after in (0, 3, 7):
-        landing = tmp_path / str(after)
-        arguments = [sys.executable, "-c", script, str(landing), str(after)]
-        killed = subprocess.run(arguments, cwd=ROOT, timeout=120, check=False)
-        assert killed.returncode == -9
-        found = {name: data for name, data in tree(landing).items() if not Path(name).name.startswith(".")}
-        assert len(found) == after
-        assert "clock" not in found
-        assert found.items() <= ten.items()
-        assert Feed(landing).advance().clock_ms == clock_ms(1)
+    landing = tmp_path / "landing"
+    arguments = [sys.executable, "-c", script, str(landing), str(after)]
+    killed = subprocess.run(arguments, cwd=ROOT, timeout=120, check=False)
+    assert killed.returncode == -9
+    found = {name: data for name, data in tree(landing).items() if not Path(name).name.startswith(".")}
+    assert len(found) == after
+    assert "clock" not in found
+    assert found.items() <= ten.items()
+    assert Feed(landing).advance().clock_ms == clock_ms(1)
 
 
 def test_file_of_another_feed_is_not_replaced(tmp_path: Path) -> None:

@@ -27,8 +27,12 @@ def live(
 
 
 @pytest.mark.timeout(600)
-def test_views_are_their_queries_at_every_time(tmp_path: Path, spark_config: SparkConfig, postgres: Postgres) -> None:
-    total = live(FEW, tmp_path, spark_config, postgres, views=3, writes=3)
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.deep)])
+def test_views_are_their_queries_at_every_time(
+    tmp_path: Path, spark_config: SparkConfig, postgres: Postgres, seed: int
+) -> None:
+    """A small world; that every kind of operator was exercised is asked of the many."""
+    total = live([seed], tmp_path, spark_config, postgres, views=3, writes=3)
     print(total)
     total.check(covers=False)
 
@@ -39,7 +43,3 @@ def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: Sp
     total = live(range(1000, 1110), tmp_path, spark_config, postgres, views=16, writes=10)
     print(total)
     total.check()
-
-
-#: A small fixed set; that every kind of operator was exercised is asked of the many.
-FEW = (1, 2)

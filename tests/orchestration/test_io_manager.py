@@ -56,7 +56,9 @@ def frame(kind: str, rows: list[tuple[str, str, float]]) -> Any:
             return pa.table(columns).to_reader()
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "batches"])
+@pytest.mark.parametrize(
+    "kind", ["pandas", "batches", *(pytest.param(one, marks=pytest.mark.deep) for one in ("polars", "arrow"))]
+)
 def test_each_materialization_takes_the_place_of_the_one_before(
     root: Path, instance: dg.DagsterInstance, kind: str
 ) -> None:

@@ -264,6 +264,7 @@ def test_what_cannot_be_launched_here_fails_and_says_why(own: Launched, tmp_path
         own.launcher.launch_run(LaunchRunContext(own.run(unheard), None))
 
 
+@pytest.mark.deep
 def test_a_library_that_changes_while_it_is_imported_is_imported_again(
     own: Launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

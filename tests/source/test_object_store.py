@@ -74,13 +74,16 @@ def delta(uri: str) -> str:
     return f"DELTA (URI '{uri}', CONNECTION store)"
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
-def test_whatever_is_committed_the_source_is_the_table(connection: Connection, table: str, seed: int) -> None:
-    test_delta.follow(connection, table, seed, 15, delta(table))
+@pytest.mark.parametrize(("seed", "commits"), [(0, 7), *(pytest.param(n, 15, marks=pytest.mark.deep) for n in (0, 1))])
+def test_whatever_is_committed_the_source_is_the_table(
+    connection: Connection, table: str, seed: int, commits: int
+) -> None:
+    test_delta.follow(connection, table, seed, commits, delta(table))
 
 
-def test_whatever_is_committed_keys_have_their_last_rows(connection: Connection, table: str) -> None:
-    equal, _ = test_delta_upsert.follow(connection, table, 1, 15, delta(table))
+@pytest.mark.parametrize("commits", [7, pytest.param(15, marks=pytest.mark.deep)])
+def test_whatever_is_committed_keys_have_their_last_rows(connection: Connection, table: str, commits: int) -> None:
+    equal, _ = test_delta_upsert.follow(connection, table, 1, commits, delta(table))
     assert equal
 
 

@@ -198,8 +198,9 @@ CASES: dict[str, Callable[[int], str]] = {
 }
 
 
-def test_a_case_may_have_thousands_of_arms(connection: Connection, referee: Referee) -> None:
-    assert _here(connection, CASES["searched"](5_000)) == referee(CASES["searched"](5_000))
+@pytest.mark.parametrize("arms", [2_000, pytest.param(5_000, marks=pytest.mark.deep)])
+def test_a_case_may_have_thousands_of_arms(connection: Connection, referee: Referee, arms: int) -> None:
+    assert _here(connection, CASES["searched"](arms)) == referee(CASES["searched"](arms))
 
 
 @pytest.mark.parametrize("by_spark", [False, True])
@@ -284,7 +285,7 @@ def test_long_expressions_take_time_by_their_length(connection: Connection, shap
         return calls(lambda: _here(connection, SHAPES[shape](size)))
 
     cost(100)
-    assert exponent(cost, (200, 400, 800), times=1) < 1.2
+    assert exponent(cost, (100, 200, 400), times=1) < 1.2
 
 
 #: What is long, and looked for in a set.
@@ -312,7 +313,7 @@ def test_a_set_of_constants_takes_time_by_its_size(connection: Connection, shape
         return process_time() - begin
 
     seconds(100)
-    assert exponent(seconds, (1_000, 10_000, 100_000), times=2) <= 1.2, "linear, but for what the machine adds"
+    assert exponent(seconds, (1_000, 10_000), times=2) <= 1.2, "linear, but for what the machine adds"
     assert seconds(100_000) < 20, "one by one they took a minute"
 
 

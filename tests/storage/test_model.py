@@ -45,7 +45,13 @@ def test_a_crash_leaves_what_was_committed_and_nothing_more(tmp_path: Path, name
         life.catalog.renew_writer(WriterId(1), 1)  # which a process that is dead could not retire
 
 
-@pytest.mark.parametrize("name", FAIL_POINTS)
+#: Of each protocol one; that processes are killed at the others `test_crashes.py` shows.
+SAMPLE = ("append.written", "seal.in_transaction", "compact.replaced", "sweep.dead", "tick.minted", "catalog.committed")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one in SAMPLE else pytest.mark.deep) for one in FAIL_POINTS]
+)
 def test_a_life_with_a_crash_at_each_fail_point_is_as_specified(name: str) -> None:
     StorageMachine.crashes.clear()
     _, _, where = name.rpartition(".")

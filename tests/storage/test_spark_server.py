@@ -71,7 +71,11 @@ def run_python(code: str, *arguments: str, **environment: str) -> subprocess.Com
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkConfig]:
     state_dir = tmp_path_factory.mktemp("server") / "spark"
-    yield SparkConfig(state_dir=state_dir, driver_memory="1g", conf={"spark.hadoop.fs.s3a.secret.key": "hush-hush"})
+    conf = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.hadoop.fs.s3a.secret.key": "hush-hush",
+    }
+    yield SparkConfig(state_dir=state_dir, driver_memory="1g", conf=conf)
     stop_server(state_dir)
 
 

@@ -41,7 +41,7 @@ def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, 
         (tmp_path / "script").write_text(SCRIPTS[script])
         where = ("-h", "127.0.0.1", "-p", str(served.port), "-U", served.credentials.user)
         # What another has overtaken is tried again, as every client of serializable transactions does.
-        how = ("-n", "-c", "8", "-T", "2", "-M", mode, "--max-tries=0", "-f", str(tmp_path / "script"))
+        how = ("-n", "-c", "8", "-T", "1", "-M", mode, "--max-tries=0", "-f", str(tmp_path / "script"))
         ran = subprocess.run(
             ["pgbench", *where, *how, "shop"], env=environment(served), capture_output=True, text=True, timeout=60
         )
