@@ -38,8 +38,9 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
-`change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `health`, `passwords`, `project`,
-`project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
+`change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `group_commit`, `health`,
+`passwords`, `project`, `project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`,
+`table_constraints`, `wire_client`.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied

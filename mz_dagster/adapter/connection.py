@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -21,6 +22,7 @@ import pyarrow as pa
 from mz_dagster.adapter.access import Access
 from mz_dagster.adapter.arrow_rows import record_batches
 from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.copy_to_file import check_names
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
@@ -32,7 +34,7 @@ from mz_dagster.adapter.transaction import TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import RoleRow
-from mz_dagster.errors import InterfaceError
+from mz_dagster.errors import Error, InterfaceError
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import Statement
 from mz_dagster.storage.foreign import only_our_errors
@@ -208,6 +210,22 @@ class Connection:
         """The name of the session's time zone."""
         return self._variables.zone
 
+    @only_our_errors(writing=True)
+    def acknowledged(self, result: Result) -> Result:
+        """Returns the result of a write that was queued as it is to be told, once that is over.
+
+        Raises:
+            UnknownObject: The table is not what it was any more, and nothing was written: it can be executed again.
+            Error: It was not sealed.
+        """
+        assert result.queued is not None, "it was queued"
+        try:
+            result.queued.wait()
+        except Error as error:
+            tell_whose(error, self.engine.catalog)
+            raise
+        return replace(result, queued=None)
+
     def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
         """Notes in the open parameters of a query of which types they are; see `Session.note_types`."""
         return self._session().note_types(sql, parameters)
@@ -312,11 +330,14 @@ class Cursor:
         self._results.extend([*session.execute_each(sql, parameters)])
         return self
 
-    def results(self, sql: str, parameters: Sequence[object] = ()) -> Iterator[Result]:
-        """Executes statements as `execute`, and yields what each returns as soon as it has been executed."""
+    def results(self, sql: str, parameters: Sequence[object] = (), *, queues: bool = False) -> Iterator[Result]:
+        """Executes statements as `execute`, and yields what each returns as soon as it has been executed.
+
+        What is written may be queued if that is said, to be sealed with what others write (`Result.queued`).
+        """
         session = self._open_session()
         _check_arguments(sql, parameters)
-        yield from session.execute_each(sql, parameters, may_be_empty=True)
+        yield from session.execute_each(sql, parameters, may_be_empty=True, queues=queues)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
         """Executes a statement that writes with each of many sets of parameters; an INSERT is one batch.

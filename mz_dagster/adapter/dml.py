@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.bound_tables import check_as_bound, noted_tables
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.catalog import Alteration, CollectionRow, ReadSet, Sealed, Takeover, UnknownObject, in_shard
 from mz_dagster.formalism import Antichain, GlobalId
@@ -139,12 +140,14 @@ class Autocommit:
 
     Attributes:
         engine: The project.
+        queue: Where what need not be sealed alone goes instead, for whoever waits until it is durable.
     """
 
     engine: Engine
+    queue: list[QueuedWrite] | None = None
 
     def append(self, table: GlobalId, decide: Callable[[CollectionRow], PendingWrite | None]) -> int | None:
-        """Appends what `decide` makes of what it reads; returns the timestamp, or None if there was nothing to append.
+        """Appends what `decide` makes of what it reads; returns the timestamp, None if there is none (yet).
 
         Args:
             table: The table.
@@ -172,6 +175,9 @@ class Autocommit:
                     row = open_table(engine, table)  # to read it may have closed it
                     check_as_bound(row)
             assert row.timeline is not None
+            if decided.is_blind and self.queue is not None:
+                self.queue.append(engine.group_commit.queue(table, noted_tables().get(table), decided.at))
+                return None
             if decided.is_blind and not engine.group_commit.is_idle:
                 return engine.group_commit.append(table, noted_tables().get(table), decided.at)
             time = decided.of.write_at

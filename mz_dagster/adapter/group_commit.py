@@ -10,14 +10,17 @@ None fails for another. What is wrong with one, a table that was dropped or alte
 found before they are sealed; if the seal of several is refused for any other reason than a lost race, each is sealed by
 itself, and only who fails then is told.
 
+Who serves many clients in one thread has what they write `queue`, and then does `seal` it: each is told when its own is
+over, and none of them has waited in a thread.
+
 A statement that is cancelled while it waits is withdrawn; once it is being sealed, it goes on to its end.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -36,7 +39,7 @@ _LOOK_S = 0.05
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class QueuedWrite:
     """A write that waits to be sealed, and then how that ended.
 
     Attributes:
@@ -54,10 +57,37 @@ class _Waiting:
     time: int | None = None
     error: BaseException | None = None
     is_over: threading.Event = field(default_factory=threading.Event)
+    _told: list[Callable[[], None]] = field(default_factory=list)
+
+    def when_over(self, told: Callable[[], None]) -> None:
+        """Has `told` called once it is over, by the thread that ends it; at once if it is."""
+        self._told.append(told)
+        if self.is_over.is_set():
+            self._tell()
+
+    def wait(self) -> None:
+        """Returns once it is sealed; raises why it was not."""
+        self.is_over.wait()
+        if self.error is not None:
+            raise self.error
+
+    def succeed(self, time: int) -> None:
+        """Ends it: it was sealed at a time."""
+        self.time = time
+        self._end()
 
     def fail(self, error: BaseException) -> None:
+        """Ends it: it was not sealed."""
         self.error = error
+        self._end()
+
+    def _end(self) -> None:
         self.is_over.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        with suppress(IndexError):  # either of two threads finds it
+            self._told.pop()()
 
 
 class GroupCommit:
@@ -92,7 +122,7 @@ class GroupCommit:
         self._wrote = wrote
         self._lock = threading.Lock()
         self._alone: set[int] = set()
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[QueuedWrite] = []
         self._thread: threading.Thread | None = None
 
     @property
@@ -110,6 +140,29 @@ class GroupCommit:
         finally:
             self._alone.discard(thread)
 
+    def queue(self, table: GlobalId, version: int | None, frame: Callable[[int], pa.Table]) -> QueuedWrite:
+        """Returns updates that wait for somebody who seals them: for the next `append`, or `seal`; see `append`."""
+        one = QueuedWrite(table, version, frame)
+        with self._lock:
+            self._waiting.append(one)
+        return one
+
+    def seal(self) -> Iterable[GlobalId]:
+        """Seals what waits in this thread, unless another does that; returns which tables were written.
+
+        `wrote` is to be told of them, once who waits for it has been told.
+        """
+        with self._lock:
+            if not self._is_due:
+                return ()
+            self._thread = threading.current_thread()
+        return dict.fromkeys(table for tables in self._groups() for table in tables)
+
+    def withdraw(self, one: QueuedWrite, error: Error) -> None:
+        """Has a write fail with an error, unless it is being sealed already."""
+        if self._withdrawn(one):
+            one.fail(error)
+
     def append(self, table: GlobalId, version: int | None, frame: Callable[[int], pa.Table]) -> int:
         """Appends updates to a table, together with others; returns their time.
 
@@ -123,9 +176,7 @@ class GroupCommit:
             TableAltered: It was altered since.
             WriteContended: Others were faster, until the deadline; nothing was written.
         """
-        one = _Waiting(table, version, frame)
-        with self._lock:
-            self._waiting.append(one)
+        one = self.queue(table, version, frame)
         try:
             self._start()
             while not one.is_over.wait(_LOOK_S):
@@ -135,12 +186,11 @@ class GroupCommit:
                 raise
             while not one.is_over.wait(_LOOK_S):  # somebody who has taken it ends it
                 self._start()
-        if one.error is not None:
-            raise one.error
+        one.wait()
         assert one.time is not None, "it was sealed"
         return one.time
 
-    def _withdrawn(self, one: _Waiting) -> bool:
+    def _withdrawn(self, one: QueuedWrite) -> bool:
         """Returns whether nobody has begun to seal a write, which nobody does any more then."""
         with self._lock:
             if one not in self._waiting:
@@ -151,12 +201,22 @@ class GroupCommit:
     def _start(self) -> None:
         """Has a thread seal what waits, unless one does already."""
         with self._lock:
-            if not self._waiting or (self._thread is not None and self._thread.is_alive()):
+            if not self._is_due:
                 return
             self._thread = threading.Thread(target=self._run, name="mz-group-commit", daemon=True)
             self._thread.start()
 
+    @property
+    def _is_due(self) -> bool:
+        """Whether something waits, and no thread seals."""
+        return bool(self._waiting) and (self._thread is None or not self._thread.is_alive())
+
     def _run(self) -> None:
+        for tables in self._groups():
+            self.wrote(tables)
+
+    def _groups(self) -> Iterator[Iterable[GlobalId]]:
+        """Seals what waits, until nothing does; yields which tables were written, group by group."""
         while True:
             with self._lock:
                 group, self._waiting = self._waiting, []
@@ -164,13 +224,15 @@ class GroupCommit:
                     self._thread = None
                     return
             self._sealed(group)
-            for table in dict.fromkeys(one.table for one in group if one.time is not None):
-                try:
-                    self._wrote(table)
-                except Error:  # what was sealed is sealed; who writes or merges next finds out what is wrong
-                    continue
+            yield dict.fromkeys(one.table for one in group if one.time is not None)
 
-    def _sealed(self, group: Sequence[_Waiting]) -> None:
+    def wrote(self, tables: Iterable[GlobalId]) -> None:
+        """Tells of tables that were written."""
+        for table in tables:
+            with suppress(Error):  # what was sealed is sealed; who writes or merges next finds out what is wrong
+                self._wrote(table)
+
+    def _sealed(self, group: Sequence[QueuedWrite]) -> None:
         """Seals writes, together as far as that goes; when it returns, all of them are over."""
         try:
             self._seal(group)
@@ -184,7 +246,7 @@ class GroupCommit:
             for one in left:
                 self._sealed([one])
 
-    def _seal(self, group: Sequence[_Waiting]) -> None:
+    def _seal(self, group: Sequence[QueuedWrite]) -> None:
         for _ in write_attempts(self._project, self._clock):
             rows = self._open(group)
             group = [one for one in group if not one.is_over.is_set()]
@@ -198,13 +260,12 @@ class GroupCommit:
             if self._append(now, rows, timeline, time):
                 for one in now:
                     if not one.is_over.is_set():
-                        one.time = time
-                        one.is_over.set()
+                        one.succeed(time)
                 group = [one for one in group if one not in now]
                 if not group:
                     return
 
-    def _open(self, group: Sequence[_Waiting]) -> dict[GlobalId, CollectionRow]:
+    def _open(self, group: Sequence[QueuedWrite]) -> dict[GlobalId, CollectionRow]:
         """Returns the tables that are there; the writes of others fail, and of those that were altered."""
         rows: dict[GlobalId, CollectionRow] = {}
         for one in group:
@@ -221,7 +282,9 @@ class GroupCommit:
                 rows[one.table] = row
         return rows
 
-    def _append(self, group: Sequence[_Waiting], rows: dict[GlobalId, CollectionRow], timeline: str, time: int) -> bool:
+    def _append(
+        self, group: Sequence[QueuedWrite], rows: dict[GlobalId, CollectionRow], timeline: str, time: int
+    ) -> bool:
         """Returns whether the writes were sealed at a time; those whose updates cannot be made have failed."""
         frames: dict[GlobalId, list[pa.Table]] = {}
         for one in group:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
@@ -23,7 +23,17 @@ from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.plan.rewriting import gets_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
-from mz_dagster.sql import BoundQuery, Select, SqlText, Subscribe, bind_query, bind_time
+from mz_dagster.sql import (
+    BoundQuery,
+    CopyToClient,
+    CopyToFile,
+    Name,
+    Select,
+    SqlText,
+    Subscribe,
+    bind_query,
+    bind_time,
+)
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.finishing import ordered_rows
 from mz_dagster.sql.query_clauses import table_query
@@ -127,13 +137,6 @@ class Reads:
             return None
         return QueryKey.of(query, parameters, self.names.reading(self.zone))
 
-    def meaning(self) -> Hashable | None:
-        """Returns what is the same as long as every query means the same; None where this session alone knows that."""
-        if not self.names.is_shared:
-            return None
-        state = self.peeks.engine.planned_queries.state(self.peeks.engine.catalog)
-        return state and (state.mark, state.definitions, self.names.reading(self.zone))
-
     @staticmethod
     def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:
         """Returns whether the plan of a query is the same until something is defined otherwise."""
@@ -194,3 +197,11 @@ class Reads:
             session=self.names.session,
         )
         return Result("SUBSCRIBE", envelope.columns, stream=stream)
+
+
+def copied_query(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
+    """Returns the query of what a COPY writes."""
+    source = statement.source
+    if not isinstance(source, Name):
+        return source
+    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)

@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
+from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import Dimensioned, NestedList
 from mz_dagster.sql import ClientFormat
@@ -44,6 +45,7 @@ class Result:
         stream: Of a subscription its rows, in the place of `rows`; whoever takes them closes it.
         sent_as: How a client is to get the rows that has asked for them by COPY; None for rows as of any statement.
         zone: By which time zone's clocks timestamps with a zone are shown.
+        queued: What it has written and is not durable yet, which somebody waits for; see `Connection.acknowledged`.
     """
 
     tag: str
@@ -53,6 +55,7 @@ class Result:
     stream: RowStream | None = None
     sent_as: ClientFormat | None = None
     zone: str = "UTC"
+    queued: QueuedWrite | None = None
 
     def in_zone(self, zone: str) -> Result:
         """Returns the result with its timestamps as the clocks of a time zone show them."""

@@ -23,11 +23,12 @@ from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
+from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.query_indexes import QueryIndexes
-from mz_dagster.adapter.reads import Reads
+from mz_dagster.adapter.reads import Reads, copied_query
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.roles import change_roles
 from mz_dagster.adapter.shows import show
@@ -112,7 +113,6 @@ from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.parsed_texts import fragments_of, statement_of
-from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant
 from mz_dagster.storage.foreign import only_our_errors
 
@@ -189,6 +189,7 @@ class Session:
         self._names = names or Names(engine)
         self._names.search_path = lambda: self._variables.search_path
         self._names.block = self._block_definitions
+        self._queue: list[QueuedWrite] | None = None
 
     def close(self) -> None:
         """Rolls back the transaction block that is open, and drops the session's temporary objects."""
@@ -211,7 +212,7 @@ class Session:
 
     @property
     def _writes(self) -> Writes:
-        appender = self._variables.transaction or Autocommit(self._engine)
+        appender = self._variables.transaction or Autocommit(self._engine, self._queue)
         return Writes(self._engine, self._peeks, self._names, appender)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
@@ -231,7 +232,7 @@ class Session:
         return result
 
     def execute_each(
-        self, sql: str, parameters: Sequence[object] = (), *, may_be_empty: bool = False
+        self, sql: str, parameters: Sequence[object] = (), *, may_be_empty: bool = False, queues: bool = False
     ) -> Iterator[Result]:
         """Executes the statements of a text one by one, each a transaction of its own, and yields what each returns.
 
@@ -241,6 +242,7 @@ class Session:
             sql: Statements, separated by semicolons.
             parameters: A value for each `?`, if it is one statement.
             may_be_empty: Whether there may be none, as PostgreSQL's clients have it who look whether it is there.
+            queues: Whether what a single statement writes may be sealed with others' later (`Result.queued`).
 
         Raises:
             ProgrammingError: There is none; there are parameters for several; or as `execute`.
@@ -249,12 +251,14 @@ class Session:
         fragments = _fragments(sql)
         if parameters or not (fragments or may_be_empty):
             _only(fragments)
+        self._queue = [] if queues and len(fragments) == 1 else None
         yield from self._executed(sql, fragments, parameters)
 
     def _executed(self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object]) -> Iterator[Result]:
         for number, one in enumerate(fragments):
             try:
-                yield self._execute(sql, number, parameters)
+                result = self._execute(sql, number, parameters)
+                yield replace(result, queued=self._queue.pop()) if self._queue else result
             except Error as error:
                 error.point_out(sql, one.tokens[0].start if len(fragments) > 1 else None)
                 raise
@@ -319,7 +323,10 @@ class Session:
     @only_our_errors()
     def meaning(self) -> Hashable | None:
         """Returns what is the same as long as every query means the same; None where this session alone knows that."""
-        return self._reads.meaning()
+        if not self._names.is_shared:
+            return None
+        state = self._engine.planned_queries.state(self._engine.catalog)
+        return state and (state.mark, state.definitions, self._names.reading(self._variables.zone))
 
     @only_our_errors()
     def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
@@ -691,7 +698,7 @@ class Session:
         return self._variables.client
 
     def _copy_to_client(self, statement: CopyToClient, parameters: Sequence[object]) -> Result:
-        result = self._read(_copied(statement), parameters)
+        result = self._read(copied_query(statement), parameters)
         return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
 
     def _copy_to_file(self, statement: CopyToFile, parameters: Sequence[object]) -> Result:
@@ -700,7 +707,7 @@ class Session:
         except FolderNotAllowed as error:
             error.position = statement.path_offset + 1
             raise
-        result = self._read(_copied(statement), parameters)
+        result = self._read(copied_query(statement), parameters)
         copy_to_file(path, result, statement.format, self._variables.zone)
         return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
 
@@ -768,14 +775,6 @@ def _only(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
             hint="Execute them one at a time." if fragments else "Write a statement.",
         )
     return fragments
-
-
-def _copied(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
-    """Returns the query of what a COPY writes."""
-    source = statement.source
-    if not isinstance(source, Name):
-        return source
-    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)
 
 
 def _check_count(statement: Statement, parameters: Sequence[object]) -> None:

@@ -481,7 +481,7 @@ def _sql(options: argparse.Namespace) -> int:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    # Arrow's own pools keep most of a megabyte for each thread that has ever read a row, and each client has a thread.
+    # Arrow's own pools keep most of a megabyte for each thread that has ever read a row; who takes long has a thread.
     # It looks once, when it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from mz_dagster.adapter import Engine, Project

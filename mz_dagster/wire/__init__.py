@@ -1,9 +1,11 @@
 """PostgreSQL's wire protocol, version 3, over sessions: what psql and drivers of every language connect to.
 
-    server       listens on loopback, or with TLS elsewhere; a thread and a session for each connection
+    server       listens on loopback, or with TLS elsewhere; a session for each connection
+    turns        who is served when: clients one after the other, and who takes long by a thread of its own
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
     copying      COPY's formats: text, CSV and binary
-    statements   a client's text as ours: `$1` is `?`
+    statements   a client's text as ours, `$1` is `?`; prepared statements and portals
+    answers      what is sent of results and errors
     types        object ids of types, and cells as text and in binary, as PostgreSQL's
     credentials  who may connect: a password in a file that only its owner can read
 

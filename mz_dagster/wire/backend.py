@@ -17,10 +17,8 @@ import select
 import socket
 import ssl
 import struct
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -31,22 +29,22 @@ from pygwire.exceptions import PygwireError
 from scramp import ScramException, ScramMechanism
 
 from mz_dagster.adapter import Connection, Result
-from mz_dagster.adapter.cancelling import Cancellation
+from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
+from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.result import Rows
 from mz_dagster.adapter.wire_client import UndefinedStatement
-from mz_dagster.catalog import RoleRow
+from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
-from mz_dagster.functions import Failure, OpenParameter, literal_of
-from mz_dagster.functions.cell_text import cell_text
+from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
-from mz_dagster.scalars.types import TEXT, UNCONSTRAINED, Column, ScalarType
-from mz_dagster.sql import ClientFormat, Insert, Select, Statement
-from mz_dagster.sql.errors import error_of
+from mz_dagster.scalars.types import TEXT, Column, ScalarType
+from mz_dagster.sql import ClientFormat, Insert, Select
 from mz_dagster.storage.copy_csv import Record
+from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_response, spread
 from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
-from mz_dagster.wire.statements import ClientStatement
-from mz_dagster.wire.types import binary_of, parameter_of, parameter_type, spelled_type, unsized, wire_type
+from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
+from mz_dagster.wire.types import parameter_of, parameter_type, unsized, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -101,11 +99,9 @@ class Host(Protocol):
         """Cancels what a client executes, if the secret is its own."""
         ...
 
-
-class ProtocolViolation(ProgrammingError):
-    """What no client of the protocol sends."""
-
-    sqlstate = "08P01"
+    def ended(self, process_id: int) -> None:
+        """Is told that a connection has ended."""
+        ...
 
 
 class InvalidPassword(ProgrammingError):
@@ -148,35 +144,6 @@ class _ClientGone(Exception):
     """Says that the client has gone."""
 
 
-@dataclass(slots=True)
-class _Prepared:
-    """A prepared statement.
-
-    Attributes:
-        statement: What it says.
-        types: The types of its parameters as far as the client has said.
-        parsed: The statement; None if there is none.
-        found: Of a query or an INSERT the types of its parameters, and what it meant when they were found.
-        returned: What it returns with parameters of some types, and what it meant when that was found.
-    """
-
-    statement: ClientStatement
-    types: list[ScalarType | None]
-    parsed: Statement | None
-    found: tuple[Hashable, Sequence[ScalarType | None]] | None = None
-    returned: tuple[Hashable, tuple[Column, ...] | None] | None = None
-
-
-@dataclass(slots=True)
-class _Portal:
-    prepared: _Prepared
-    values: list[object]
-    formats: Sequence[int]
-    result: Result | None = None
-    sent: int = 0
-    come: deque[Row] = field(default_factory=deque)
-
-
 class _Protocol(BackendConnection):
     """The protocol, with a query behind messages that no Sync has ended, which PostgreSQL takes as if one had.
 
@@ -195,9 +162,9 @@ class _Protocol(BackendConnection):
         super()._receive_to_state_machine(msg)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Backend:
-    """Serves one connection, in a thread of its own.
+    """Serves one connection: when it begins, and whenever it is its turn (`turns`).
 
     Attributes:
         client: The socket.
@@ -215,10 +182,13 @@ class Backend:
     _out: bytearray = field(default_factory=bytearray, repr=False)
     _connection: Connection | None = None
     _role: RoleRow | None = None
-    _prepared: dict[str, _Prepared] = field(default_factory=dict)
-    _portals: dict[str, _Portal] = field(default_factory=dict)
+    _prepared: dict[str, Prepared] = field(default_factory=dict)
+    _portals: dict[str, Portal] = field(default_factory=dict)
     _told: dict[str, str] = field(default_factory=dict, repr=False)
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
+    #: What is to be told of a write that is queued, once it is over.
+    _untold: Callable[[], None] | None = field(default=None, repr=False)
+    awaited: QueuedWrite | None = field(default=None, init=False, repr=False)
 
     @property
     def address(self) -> str:
@@ -230,24 +200,48 @@ class Backend:
 
     # ---- from beginning to end
 
-    def run(self) -> None:
-        """Serves the client until it goes."""
-        try:
+    def start(self) -> bool:
+        """Returns whether the client is to be served: it has authenticated, and a session is open."""
+        with self._ending():
             self.client.settimeout(self.server.authentication_s)
-            if not self._start():
-                return
-            self.client.settimeout(None)
-            self._received = self._messages(_LONGEST_MESSAGE)
+            if self._start():
+                self._flush()
+                self.client.settimeout(None)
+                self._received = self._messages(_LONGEST_MESSAGE, pauses=True)
+                return next(self._received) is None
+        return False
+
+    def proceed(self) -> bool:
+        """Serves what the client has sent; returns whether it goes on; see `Served`."""
+        with self._ending():
+            if self._untold is not None:
+                tell, self._untold, self.awaited = self._untold, None, None
+                tell()
             for message in self._received:
+                if message is None:
+                    return True
                 if isinstance(message, messages.Terminate):
-                    return
+                    return False
                 self._handle(message)
+                if self.awaited is not None:
+                    return True
+        return False
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Goes on behind its block, if that ends the connection."""
+        try:
+            yield
         except (_ClientGone, TimeoutError, ssl.SSLError, ConnectionError, OSError) as error:
             logger.debug("connection %d ended: %s", self.process_id, error)
         except PygwireError as error:
             self._fatal(ProtocolViolation(f"the protocol was violated: {error}"))
-        finally:
-            self._close()
+
+    def cancel(self, why: str = "canceling statement due to user request") -> None:
+        """Cancels what the client executes, if it does."""
+        awaited = self.awaited
+        if not self.cancellation.cancel(why) and awaited is not None:
+            self.connection.engine.group_commit.withdraw(awaited, StatementCancelled(why, hint="Nothing was written."))
 
     def refuse(self) -> None:
         """Tells the client that there are too many."""
@@ -262,19 +256,28 @@ class Backend:
         except (_ClientGone, TimeoutError, ssl.SSLError, OSError, PygwireError) as error:
             logger.debug("connection %d ended: %s", self.process_id, error)
         finally:
-            self._close()
+            self.end()
 
-    def _close(self) -> None:
+    def end(self) -> None:
+        """Ends the connection."""
+        self.server.ended(self.process_id)
         if self._connection is not None:
             with contextlib.suppress(Error):
                 self._connection.close()
         with contextlib.suppress(OSError):
             self.client.close()
 
-    def _messages(self, most: int) -> Iterator[Any]:
-        """Yields what the client sends, and sends before it waits what it is to receive."""
+    def _messages(self, most: int, *, pauses: bool = False) -> Iterator[Any]:
+        """Yields what the client sends, and sends before it waits what it is to receive.
+
+        Args:
+            most: How long a message may be.
+            pauses: Whether to yield None before it waits.
+        """
         while True:
             self._flush()
+            if pauses and not (isinstance(self.client, ssl.SSLSocket) and self.client.pending()):
+                yield None
             data = self.client.recv(_RECEIVED)
             if not data:
                 raise _ClientGone("the client has gone")
@@ -383,7 +386,7 @@ class Backend:
     def _fatal(self, error: Error) -> None:
         """Tells an error that ends the connection."""
         with contextlib.suppress(PygwireError, OSError):
-            self._send(_response(error, "", severity="FATAL"))
+            self._send(error_response(error, "", severity="FATAL"))
             self._flush()
 
     # ---- queries
@@ -426,30 +429,58 @@ class Backend:
             carry_out(message)
         except Error as error:
             self._protocol.skips = True
-            self._send(_response(error, getattr(message, "query", "")))
+            self._send(error_response(error, getattr(message, "query", "")))
 
-    def _query(self, text: str) -> None:
+    def _query(self, text: str, *, queues: bool = True) -> None:
         """Answers a simple query: each statement's result, up to the first error."""
         cursor = self.connection.cursor()
+        queues = queues and self._may_queue
         try:
             is_empty = True
-            for result in self._executed(lambda: cursor.results(text)):
+            for result in self._executed(lambda: cursor.results(text, queues=queues)):
                 is_empty = False
-                if result.sent_as is not None:
-                    self._copy_out(result, result.sent_as)
-                    continue
-                tag = result.tag
-                if result.columns:
-                    self._send(_description(result.columns, ()))
-                    self._send_rows(result.columns, result.rows, ())
-                if result.stream is not None:
-                    tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
-                self._send(messages.CommandComplete(tag=tag))
+                if result.queued is not None:
+                    self._wait_for(result.queued, partial(self._query_sealed, text, result))
+                    return
+                self._answer(result)
             if is_empty:
                 self._send(messages.EmptyQueryResponse())
         except Error as error:
-            self._send(_response(error, text))
+            self._send(error_response(error, text))
         self._ready()
+
+    def _query_sealed(self, text: str, result: Result) -> None:
+        """Answers a simple query whose one statement wrote, now that this is over."""
+        try:
+            self._answer(self.connection.acknowledged(result))
+        except UnknownObject:
+            self._query(text, queues=False)
+            return
+        except Error as error:
+            self._send(error_response(error, text))
+        self._ready()
+
+    def _answer(self, result: Result) -> None:
+        """Sends what a statement of a simple query returned."""
+        if result.sent_as is not None:
+            self._copy_out(result, result.sent_as)
+            return
+        tag = result.tag
+        if result.columns:
+            self._send(description(result.columns, ()))
+            self._send_rows(result.columns, result.rows, ())
+        if result.stream is not None:
+            tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
+        self._send(messages.CommandComplete(tag=tag))
+
+    @property
+    def _may_queue(self) -> bool:
+        """Whether what is written may be sealed later than its statement ends, by a thread that has no timeout."""
+        return not self.connection.statement_timeout_ms
+
+    def _wait_for(self, awaited: QueuedWrite, tell: Callable[[], None]) -> None:
+        """Has the client wait, without a thread, until something is over."""
+        self._untold, self.awaited = tell, awaited
 
     def _executed(self, results: Callable[[], Iterator[Result]]) -> Iterator[Result]:
         """Yields results, each of which can be cancelled while it is computed, but not while it is sent."""
@@ -474,14 +505,14 @@ class Backend:
                 columns, types = self._described(self._statement(name))
                 ids = [wire_type(one or TEXT).id for one in types]
                 self._send(messages.ParameterDescription(type_oids=ids))
-                self._send(_description(columns, ()) if columns else messages.NoData())
+                self._send(description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name) if self._is_cursor(name):
                 columns = self.connection.cursor_columns(name)
-                self._send(_description(columns, ()) if columns else messages.NoData())
+                self._send(description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name):
                 portal = self._portal(name)
                 columns = self._columns(portal)
-                self._send(_description(columns, portal.formats) if columns else messages.NoData())
+                self._send(description(columns, portal.formats) if columns else messages.NoData())
             case messages.Execute(portal=name, max_rows=most):
                 self._execute(self._portal(name), most)
             case messages.Close(kind="S", name=name):
@@ -504,16 +535,16 @@ class Backend:
         types = [parameter_type(id) for id in message.param_types]
         types += [None] * (statement.count - len(types))
         parsed = None if statement.is_empty else self.connection.parsed(statement.text)
-        self._prepared[message.statement] = _Prepared(statement, types, parsed)
+        self._prepared[message.statement] = Prepared(statement, types, parsed)
 
-    def _bound(self, message: messages.Bind) -> _Portal:
+    def _bound(self, message: messages.Bind) -> Portal:
         prepared = self._statement(message.statement)
         count = len(message.param_values)
         if count != len(prepared.types):
             raise ProtocolViolation(
                 f"bind message supplies {count} parameters, but prepared statement requires {len(prepared.types)}"
             )
-        formats = _spread(message.param_formats, count, "parameters")
+        formats = spread(message.param_formats, count, "parameters")
         found = prepared.types
         if any(formats) and any(one is None for one in found):
             _, found = self._described(prepared)
@@ -522,10 +553,10 @@ class Backend:
             for data, type_, format in zip(message.param_values, found, formats, strict=True)
         ]
         types = self._types(prepared) if isinstance(prepared.parsed, Select | Insert) else prepared.types
-        typed = [_typed(one, type_) for one, type_ in zip(values, types, strict=True)]
-        return _Portal(prepared, typed, message.result_formats)
+        given = [typed(one, type_) for one, type_ in zip(values, types, strict=True)]
+        return Portal(prepared, given, message.result_formats)
 
-    def _types(self, prepared: _Prepared) -> Sequence[ScalarType | None]:
+    def _types(self, prepared: Prepared) -> Sequence[ScalarType | None]:
         """Returns the types of a query's parameters: what the client has said, or else what they are where they stand.
 
         None are those of a parameter that is of several types, at several places, and of a query that does not say
@@ -540,7 +571,7 @@ class Backend:
         prepared.found = meaning, found
         return found
 
-    def _found_types(self, prepared: _Prepared) -> Sequence[ScalarType | None]:
+    def _found_types(self, prepared: Prepared) -> Sequence[ScalarType | None]:
         asked, places = self._asked(prepared)
         if not self.connection.note_types(prepared.statement.text, places):
             return prepared.types
@@ -551,12 +582,12 @@ class Backend:
         return [types.pop() if len(types) == 1 else None for types in found]
 
     @staticmethod
-    def _asked(prepared: _Prepared) -> tuple[list[OpenParameter | Literal], list[OpenParameter | Literal]]:
+    def _asked(prepared: Prepared) -> tuple[list[OpenParameter | Literal], list[OpenParameter | Literal]]:
         """Returns what stands for the parameters of a statement as long as they have no values, and that by places."""
         asked = [OpenParameter() if one is None else Literal(None, one) for one in prepared.types]
         return asked, [asked[place] for place in prepared.statement.places]
 
-    def _described(self, prepared: _Prepared) -> tuple[tuple[Column, ...] | None, list[ScalarType | None]]:
+    def _described(self, prepared: Prepared) -> tuple[tuple[Column, ...] | None, list[ScalarType | None]]:
         """Returns what a statement returns, and of which types its parameters are."""
         if prepared.statement.is_empty:
             return None, prepared.types
@@ -567,7 +598,7 @@ class Backend:
             for one, known in zip(asked, prepared.types, strict=True)
         ]
 
-    def _columns(self, portal: _Portal) -> tuple[Column, ...] | None:
+    def _columns(self, portal: Portal) -> tuple[Column, ...] | None:
         """Returns what a portal returns; of a value of a known type nothing but that counts."""
         prepared, statement = portal.prepared, portal.prepared.statement
         if statement.is_empty:
@@ -583,15 +614,20 @@ class Backend:
             prepared.returned = asked, self.connection.describe(statement.text, places)
         return prepared.returned[1]
 
-    def _execute(self, portal: _Portal, most: int) -> None:
+    def _execute(self, portal: Portal, most: int, *, queues: bool = True) -> None:
         if portal.prepared.statement.is_empty:
             self._send(messages.EmptyQueryResponse())
             return
         if portal.result is None:
             values = [portal.values[place] for place in portal.prepared.statement.places]
             cursor, text = self.connection.cursor(), portal.prepared.statement.text
-            (portal.result,) = self._executed(lambda: cursor.results(text, values))
+            queues = queues and self._may_queue
+            (portal.result,) = self._executed(lambda: cursor.results(text, values, queues=queues))
         result = portal.result
+        if result.queued is not None:
+            sealed = partial(self._execute_sealed, portal, result)
+            self._wait_for(result.queued, partial(self._guarded, sealed, most))
+            return
         if result.sent_as is not None:
             self._copy_out(result, result.sent_as)
             return
@@ -607,7 +643,15 @@ class Backend:
         else:
             self._send(messages.CommandComplete(tag=result.tag))
 
-    def _execute_stream(self, portal: _Portal, result: Result, most: int) -> None:
+    def _execute_sealed(self, portal: Portal, result: Result, most: int) -> None:
+        """Goes on with a portal whose statement wrote, now that this is over."""
+        try:
+            portal.result = self.connection.acknowledged(result)
+        except UnknownObject:
+            portal.result = None
+        self._execute(portal, most, queues=False)
+
+    def _execute_stream(self, portal: Portal, result: Result, most: int) -> None:
         """Sends the rows of a subscription as they come: all until it ends, or so many."""
         end = portal.sent + most if most > 0 else None
         with self.cancellation.going_on():
@@ -695,11 +739,11 @@ class Backend:
 
     def _send_rows(self, columns: Sequence[Column], rows: Rows | list[Row], formats: Sequence[int] = ()) -> None:
         types = [one.type for one in columns]
-        binary = [one == 1 for one in _spread(formats, len(types), "columns")]
+        binary = [one == 1 for one in spread(formats, len(types), "columns")]
         zone = ZoneInfo(self.connection.zone)
         for row in rows:
             cells = zip(row, types, binary, strict=True)
-            sent = [None if one is None else _cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
+            sent = [None if one is None else cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
             self._send(messages.DataRow(columns=sent))
 
     def forget_prepared(self, name: str | None) -> bool:
@@ -709,7 +753,7 @@ class Backend:
         self._prepared.clear()
         return True
 
-    def _statement(self, name: str) -> _Prepared:
+    def _statement(self, name: str) -> Prepared:
         if name not in self._prepared:
             raise UndefinedStatement(f'prepared statement "{name}" does not exist')
         return self._prepared[name]
@@ -723,7 +767,7 @@ class Backend:
         if portal is not None and portal.result is not None and portal.result.stream is not None:
             portal.result.stream.close()
 
-    def _portal(self, name: str) -> _Portal:
+    def _portal(self, name: str) -> Portal:
         if name not in self._portals:
             raise UndefinedPortal(f'portal "{name}" does not exist')
         return self._portals[name]
@@ -744,55 +788,3 @@ def _set_client_first(scram: Any, text: str) -> None:
         scram.client_first_bare = bare
     else:
         scram.set_client_first(text)
-
-
-def _cell(value: Any, type_: ScalarType, binary: bool, zone: ZoneInfo) -> bytes:
-    return binary_of(value, type_) if binary else cell_text(value, type_, zone).encode()
-
-
-def _typed(value: object, type_: ScalarType | None) -> object:
-    """Returns a parameter as the session takes it: a literal of its type if that is known, else what is open."""
-    if type_ is None or not (value is None or isinstance(value, str)):
-        return value
-    if value is None:
-        return Literal(None, type_)
-    found = literal_of(value, spelled_type(value, type_))
-    if isinstance(found, Failure):
-        raise error_of(found, None)
-    # One of a fixed scale is as exact, and is computed faster.
-    return Decimal(value) if type_ == UNCONSTRAINED else found
-
-
-def _spread(formats: Sequence[int], count: int, what: str) -> Sequence[int]:
-    """Returns a format for each of so many cells: none means text, one is for all."""
-    if len(formats) not in (0, 1, count):
-        raise ProtocolViolation(f"{len(formats)} formats for {count} {what}")
-    if any(one not in (0, 1) for one in formats):
-        raise ProtocolViolation("a format is 0, text, or 1, binary")
-    return formats if len(formats) == count else [formats[0] if formats else 0] * count
-
-
-def _description(columns: Sequence[Column], formats: Sequence[int]) -> messages.RowDescription:
-    fields = []
-    for one, format in zip(columns, _spread(formats, len(columns), "columns"), strict=True):
-        type_ = wire_type(one.type)
-        fields.append(
-            messages.FieldDescription(
-                name=one.name,
-                type_oid=type_.id,
-                type_size=type_.size,
-                type_modifier=type_.modifier,
-                format_code=format,
-            )
-        )
-    return messages.RowDescription(fields=fields)
-
-
-def _response(error: Error, text: str, severity: str = "ERROR") -> messages.ErrorResponse:
-    fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
-    for key, value in (("D", error.detail), ("H", error.hint)):
-        if value:
-            fields[key] = value
-    if error.position is not None and text:
-        fields["P"] = str(error.position)
-    return messages.ErrorResponse(fields={key: value.replace("\0", "") for key, value in fields.items()})

@@ -1,4 +1,4 @@
-"""Listens for clients, and gives each a thread and a session of its own on the project."""
+"""Listens for clients, and gives each a session of its own on the project, and its turns."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from typing import Self
 from mz_dagster.adapter import Connection, Engine, Isolation
 from mz_dagster.catalog import RoleRow
 from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.formalism import GlobalId
 from mz_dagster.wire.backend import Backend
 from mz_dagster.wire.credentials import Credentials
+from mz_dagster.wire.turns import Turns
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -80,6 +82,8 @@ class Server:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._backends: dict[int, Backend] = {}
+        self._written: list[GlobalId] = []
+        self._turns = Turns(self._seal, self._tidy)
 
     def role(self, user: str) -> RoleRow | None:
         """Returns the role of a name, None if there is none or it is the owner's."""
@@ -103,20 +107,33 @@ class Server:
                 if not is_full:
                     self._backends[backend.process_id] = backend
             threading.Thread(
-                target=backend.refuse if is_full else self._run,
+                target=backend.refuse if is_full else self._start,
                 args=() if is_full else (backend,),
                 name=f"mz-wire-{backend.process_id}",
                 daemon=True,
             ).start()
 
-    def _run(self, backend: Backend) -> None:
+    def _start(self, backend: Backend) -> None:
+        """Has a client served if it authenticates, which it may take its time for."""
         try:
-            backend.run()
+            if backend.start():
+                self._turns.add(backend)
+                return
         except Exception:
             logger.exception("connection %d failed", backend.process_id)
-        finally:
-            with self._lock:
-                self._backends.pop(backend.process_id, None)
+        backend.end()
+
+    def _seal(self) -> None:
+        self._written += self._engine.group_commit.seal()
+
+    def _tidy(self) -> None:
+        written, self._written = self._written, []
+        self._engine.group_commit.wrote(dict.fromkeys(written))
+
+    def ended(self, process_id: int) -> None:
+        """Is told of each connection that has ended."""
+        with self._lock:
+            self._backends.pop(process_id, None)
 
     def backends(self) -> tuple[Backend, ...]:
         """Returns the connections that there are."""
@@ -128,7 +145,7 @@ class Server:
         with self._lock:
             backend = self._backends.get(process_id)
         if backend is not None and hmac.compare_digest(backend.secret, secret):
-            backend.cancellation.cancel()
+            backend.cancel()
 
     def close(self) -> None:
         """Takes no more clients, and ends the connections of those there are."""
@@ -136,9 +153,10 @@ class Server:
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for one in self.backends():
-            one.cancellation.cancel("terminating connection due to administrator command")
+            one.cancel("terminating connection due to administrator command")
             with suppress(OSError):
                 one.client.shutdown(socket.SHUT_RDWR)
+        self._turns.close()
 
     def __enter__(self) -> Self:
         return self

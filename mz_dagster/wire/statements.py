@@ -1,12 +1,22 @@
-"""A client's text as one of ours: parameters `$1` are `?`, which are counted by their places."""
+"""Statements of a client: its text as one of ours, with `?` for `$1`; prepared, and in a portal."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
 
-from mz_dagster.sql.errors import InvalidSyntax, UndefinedParameter
+from mz_dagster.adapter import Result
+from mz_dagster.functions import Failure, literal_of
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import UNCONSTRAINED, Column, ScalarType
+from mz_dagster.sql import Statement
+from mz_dagster.sql.errors import InvalidSyntax, UndefinedParameter, error_of
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.parsed_texts import fragments_of
+from mz_dagster.wire.types import spelled_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +61,56 @@ class ClientStatement:
             places.append(number - 1)
             at = token.end
         return cls("".join(parts) + text[at:], tuple(places), max(places, default=-1) + 1, not fragments)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A prepared statement.
+
+    Attributes:
+        statement: What it says.
+        types: The types of its parameters as far as the client has said.
+        parsed: The statement; None if there is none.
+        found: Of a query or an INSERT the types of its parameters, and what it meant when they were found.
+        returned: What it returns with parameters of some types, and what it meant when that was found.
+    """
+
+    statement: ClientStatement
+    types: list[ScalarType | None]
+    parsed: Statement | None
+    found: tuple[Hashable, Sequence[ScalarType | None]] | None = None
+    returned: tuple[Hashable, tuple[Column, ...] | None] | None = None
+
+
+@dataclass(slots=True)
+class Portal:
+    """A prepared statement with values.
+
+    Attributes:
+        prepared: The statement.
+        values: Of its parameters.
+        formats: Of the columns of its result.
+        result: What it returned, once it is executed.
+        sent: How many rows of it the client has.
+        come: Rows of a subscription that it has not asked for.
+    """
+
+    prepared: Prepared
+    values: list[object]
+    formats: Sequence[int]
+    result: Result | None = None
+    sent: int = 0
+    come: deque[tuple[Any, ...]] = field(default_factory=deque)
+
+
+def typed(value: object, type_: ScalarType | None) -> object:
+    """Returns a parameter as the session takes it: a literal of its type if that is known, else what is open."""
+    if type_ is None or not (value is None or isinstance(value, str)):
+        return value
+    if value is None:
+        return Literal(None, type_)
+    found = literal_of(value, spelled_type(value, type_))
+    if isinstance(found, Failure):
+        raise error_of(found, None)
+    # One of a fixed scale is as exact, and is computed faster.
+    return Decimal(value) if type_ == UNCONSTRAINED else found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-#: How many clients are idle, and how much memory each may hold, in bytes: a thread, a session, and what a query left.
+#: How many clients are idle, and how much memory each may hold, in bytes: a session, and what a query left.
 CLIENTS, MOST_EACH = 40, 400_000
 
 
