@@ -43,6 +43,7 @@ def source_of(definition: Definition, project: Project) -> Source:
                 key=key or None,
                 envelope=definition.envelope,
                 debezium=files.debezium,
+                partition=files.partition,
                 spool=project.state / "copies",
             )
         case Delta() | Iceberg() as table:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm
-from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.lexer import Token, tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
 
@@ -52,13 +52,16 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
             "Write FROM FILES (FOLDER '...'), FROM DELTA (URI '...') or FROM ICEBERG (TABLE '...', CONNECTION name).",
         )
     cursor.expects("files")
-    folder, pattern, connection = _files(cursor)
+    place = _files(cursor)
     cursor.expects("format")
     format_ = _format(cursor)
     envelope, key, debezium = _keyed_envelope(cursor, columns, primary, format_)
     _check_arrays(columns, format_)
+    _check_partition(place, columns, key or ())
     retain = parse_with_options(cursor)
-    files = Files(folder, pattern or _DEFAULT_PATTERNS[format_], format_, connection, debezium)
+    pattern = place.pattern or _DEFAULT_PATTERNS[format_]
+    partition = tuple(token.value for token in place.partition)
+    files = Files(place.folder, pattern, format_, place.connection, debezium, partition)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
 
 
@@ -225,16 +228,26 @@ def _format(cursor: TokenCursor) -> Literal["json", "csv", "parquet"]:
     raise cursor.refuse("this format", "Formats are JSON, CSV and PARQUET.")
 
 
-def _files(cursor: TokenCursor) -> tuple[str, str | None, Name | None]:
-    """Moves past `(FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'])`."""
+class _Found(NamedTuple):
+    """What stands in the parentheses behind FILES."""
+
+    folder: str
+    pattern: str | None
+    connection: Name | None
+    partition: Sequence[Token]
+
+
+def _files(cursor: TokenCursor) -> _Found:
+    """Moves past `(FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'] [, PARTITION COLUMNS (name, ...)])`."""
     opening = cursor.current
     cursor.expects_symbol("(")
     found: dict[str, str] = {}
     connection: Name | None = None
+    partition: list[Token] = []
     while True:
         token = cursor.current
-        option = cursor.identifier("FOLDER, URI, CONNECTION or PATTERN")
-        if option not in ("folder", "uri", "connection", "pattern"):
+        option = cursor.identifier("FOLDER, URI, CONNECTION, PATTERN or PARTITION COLUMNS")
+        if option not in ("folder", "uri", "connection", "pattern", "partition"):
             raise InvalidSyntax(f'"{option}" is not an option of FILES', position=token.start + 1)
         if option in found:
             raise InvalidSyntax(f"{option.upper()} is given twice", position=token.start + 1)
@@ -243,6 +256,8 @@ def _files(cursor: TokenCursor) -> tuple[str, str | None, Name | None]:
         if option == "connection":
             connection = cursor.name()
             found[option] = str(connection)
+        elif option == "partition":
+            partition, found[option] = _partition(cursor), ""
         else:
             found[option] = cursor.string(option.upper())
         if option == "pattern" and (found[option].startswith("/") or ".." in found[option].split("/")):
@@ -270,7 +285,48 @@ def _files(cursor: TokenCursor) -> tuple[str, str | None, Name | None]:
             hint="CREATE CONNECTION name TO S3 (...), and write FILES (URI 's3://...', CONNECTION name).",
             position=opening.start + 1,
         )
-    return folder or uri or "", found.get("pattern"), connection
+    return _Found(folder or uri or "", found.get("pattern"), connection, partition)
+
+
+def _partition(cursor: TokenCursor) -> list[Token]:
+    """Moves past `COLUMNS [=] (name, ...)`, and returns the tokens of the names."""
+    cursor.expects("columns")
+    cursor.accepts_symbol("=")
+    cursor.expects_symbol("(")
+    found = []
+    while True:
+        token = cursor.current
+        found.append(replace(token, value=cursor.identifier("a column")))
+        if cursor.accepts_symbol(")"):
+            return found
+        cursor.expects_symbol(",")
+
+
+def _check_partition(found: _Found, columns: Sequence[ColumnDefinition], key: Sequence[str]) -> None:
+    """Raises if folders cannot say the columns that they are to say."""
+    by_name = {column.name: column for column in columns}
+    names = [token.value for token in found.partition]
+    for token in found.partition:
+        column, why, hint = by_name.get(token.value), None, "Leave it away there."
+        if column is None:
+            why, hint = "is not declared", "Declare it with its type among the columns."
+        elif names.count(token.value) > 1:
+            why = "is listed twice"
+        elif token.value in key:
+            why, hint = "cannot be part of the key", "A record says its key itself, wherever its file is."
+        elif column.type.element is not None:
+            why, hint = (
+                f"of type {column.type} cannot be said by a folder",
+                "Declare it as text, and cast it in a view.",
+            )
+        if why is not None:
+            raise InvalidTableDefinition(f'partition column "{token.value}" {why}', hint=hint, position=token.start + 1)
+    if names and len(names) == len(columns):
+        raise InvalidTableDefinition(
+            "all columns are partition columns",
+            hint="Declare a column that files have.",
+            position=found.partition[0].start + 1,
+        )
 
 
 def _check_bucket(uri: str, offset: int) -> None:

@@ -140,6 +140,7 @@ class Files:
         format: `json`, `csv` or `parquet`.
         connection: What leads there, if it is not in a file system of this machine.
         debezium: Whether a record is a change as Debezium writes it, which says what a key's row is from then on.
+        partition: Columns whose values the folders say that a file is in.
     """
 
     folder: str
@@ -147,6 +148,7 @@ class Files:
     format: Literal["json", "csv", "parquet"]
     connection: Name | None = None
     debezium: bool = False
+    partition: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

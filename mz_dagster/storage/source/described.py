@@ -41,3 +41,13 @@ class Described(Protocol):
     def debezium(self) -> bool:
         """Whether a record is a change as Debezium writes it."""
         ...
+
+    @property
+    def partition(self) -> Sequence[str]:
+        """The columns whose values folders say."""
+        ...
+
+    @property
+    def file_columns(self) -> Sequence[Column]:
+        """The others, which files have."""
+        ...

@@ -35,6 +35,7 @@ from mz_dagster.storage.source.errors import BoundFileChanged
 from mz_dagster.storage.source.file_place import FilePlace, Listing
 from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.parquet_schema import check_pages, read_schema, row_count
+from mz_dagster.storage.source.partition_folders import check_partition
 from mz_dagster.storage.source.source import Envelope, Gain, Ledger, RecordSource
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class FileSource(RecordSource):
         key: The key's columns for `upsert`, else None.
         envelope: `none`: a record is a row. `upsert`: a record is the new state of its key.
         debezium: Whether a record is a change as Debezium writes it, of a key's row.
+        partition: The columns whose values folders say, see `partition_folders`.
         spool: The folder in which files are copied for Spark, the same folder for it; that of the files themselves if
             it is not said.
         copies: What the names of the files in the place have at their ends that those of the records do not.
@@ -76,6 +78,7 @@ class FileSource(RecordSource):
     key: tuple[str, ...] | None = None
     envelope: Envelope = "none"
     debezium: bool = False
+    partition: tuple[str, ...] = ()
     spool: Path | None = None
     copies: str = ""
     _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -137,6 +140,11 @@ class FileSource(RecordSource):
         """Returns how many files bindings name, and how large they are."""
         count = sum(len(one.files) for one in bindings)
         return f"{count} file{'' if count == 1 else 's'}, {self.size(bindings)} bytes"
+
+    @property
+    def file_columns(self) -> tuple[Column, ...]:
+        """The declared columns that files have."""
+        return tuple(column for column in self.columns if column.name not in self.partition)
 
     @property
     def stored_key(self) -> tuple[str, ...]:
@@ -387,6 +395,7 @@ class FileSource(RecordSource):
             return None
         if seen is not None and seen.identity == now.identity:
             return seen
+        check_partition(path, [column for column in self.columns if column.name in self.partition])
         with self.place.fetched(path) as fetched:
             if fetched is None:
                 return None
@@ -398,9 +407,9 @@ class FileSource(RecordSource):
                     head += block[: LONGEST_HEADER - len(head)]
                     self._held[file] += len(block)
             if self.format == "csv":
-                read_header(folder, path, self.columns, head)
+                read_header(folder, path, self.file_columns, head)
             elif self.format == "parquet":
-                read_schema(folder, path, self.columns)
+                read_schema(folder, path, self.file_columns)
                 check_pages(folder, path)
             return file
 

@@ -34,6 +34,7 @@ from mz_dagster.storage.source.faults import NULL_KEY, null_in, out_of_range
 from mz_dagster.storage.source.json_lines import cells_of_json
 from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert
 from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+from mz_dagster.storage.source.partition_folders import partition_texts
 from mz_dagster.storage.source.text_lines import read_lines
 from mz_dagster.storage.spark.schema import spark_type
 
@@ -45,7 +46,10 @@ if TYPE_CHECKING:
 def read_records(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> DataFrame:
     """Returns the record frame of the bindings' files; lazy, but for the headers and schemas of the files."""
     bindings = [binding for binding in bindings if binding.files]
-    frames = [_records(_named(cells, source), source) for cells in _cells(spark, source, bindings)]
+    frames = [
+        _records(_named(_with_partition(spark, cells, source, bindings), source), source)
+        for cells in _cells(spark, source, bindings)
+    ]
     if not frames:
         return spark.createDataFrame([], record_schema(source.columns))
     return reduce(lambda whole, one: whole.unionByName(one), frames)
@@ -61,7 +65,7 @@ def record_schema(columns: Sequence[Column]) -> T.StructType:
 
 def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> list[DataFrame]:
     """Returns one frame of cells per group of files that are laid out alike."""
-    folder, columns = source.place.folder, source.columns
+    folder, columns = source.place.folder, source.file_columns
     assert folder is not None, "Spark finds the files there"
     files = [file for binding in bindings for file in binding.files if file.size > 0]
     paths = [file.path for file in files]
@@ -83,6 +87,32 @@ def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) 
     ]
 
 
+def _with_partition(spark: SparkSession, cells: DataFrame, source: Described, bindings: Sequence[Binding]) -> DataFrame:
+    """Returns cells of the declared columns, of those of the columns that files have."""
+    names = [column.name for column in source.columns]
+    if not source.partition:
+        return cells
+    said = {name: f"mz_said_{i}" for i, name in enumerate(source.partition)}
+    texts = [
+        (file.path, *partition_texts(file.path, source.partition)) for binding in bindings for file in binding.files
+    ]
+    schema = T.StructType([T.StructField(one, T.StringType()) for one in ("mz_path", *said.values())])
+    joined = cells.join(F.broadcast(spark.createDataFrame(texts, schema)), "mz_path", "left")
+    place = {column.name: i for i, column in enumerate(source.file_columns)}
+    own = F.col("mz_cell_faults")
+    nothing = F.lit(None).cast("string")
+    faults = F.array(*(F.get(own, F.lit(place[name])) if name in place else nothing for name in names))
+    return joined.select(
+        *PLACE,
+        "mz_malformed",
+        "mz_value_malformed",
+        "mz_null_key",
+        "mz_deleted",
+        *(F.col(cell(place[name]) if name in place else said[name]).alias(cell(i)) for i, name in enumerate(names)),
+        F.when(own.isNotNull(), faults).alias("mz_cell_faults"),
+    )
+
+
 def _named(cells: DataFrame, source: Described) -> DataFrame:
     """Returns cells with the paths of the files that they are of, if those are copies."""
     if not source.copies:
@@ -94,7 +124,10 @@ def _named(cells: DataFrame, source: Described) -> DataFrame:
 def _records(cells: DataFrame, source: Described) -> DataFrame:
     columns, key = source.columns, source.key or ()
     upsert = source.key is not None
-    typed = [source.format == "parquet" and column.type.kind not in TEXTUAL for column in columns]
+    typed = [
+        source.format == "parquet" and column.type.kind not in TEXTUAL and column.name not in source.partition
+        for column in columns
+    ]
     # Values and what is told from them stand in projections of their own: Spark then computes each value once, and does
     # not copy its expression to every place that asks whether it is NULL.
     decoded = cells.select(

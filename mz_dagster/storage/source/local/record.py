@@ -6,6 +6,7 @@ Rows without a fault are not looked at one by one; those with one are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from mz_dagster.storage.source.local.decode import decoded
 from mz_dagster.storage.source.local.json_lines import cells_of_json
 from mz_dagster.storage.source.local.parquet_rows import cells_of_parquet, converted
 from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+from mz_dagster.storage.source.partition_folders import partition_texts
 
 #: The folder of files whose content is at hand.
 _NOWHERE = Path()
@@ -50,13 +52,28 @@ def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> 
     portions = [
         pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
         for tick, path, content in files
-        for cells in _cells(source, path, content)
+        for cells in _with_partition(source, path, _cells(source, path, content))
     ]
     return pa.concat_tables([schema.empty_table(), *portions])
 
 
+def _with_partition(source: Described, path: str, cells: Iterator[Cells]) -> Iterator[Cells]:
+    """Yields cells of the declared columns, of those of the columns that files have."""
+    if not source.partition:
+        yield from cells
+        return
+    texts = dict(zip(source.partition, partition_texts(path, source.partition), strict=True))
+    names = [column.name for column in source.columns]
+    for one in cells:
+        said = {name: pa.repeat(pa.scalar(text, pa.string()), len(one.numbers)) for name, text in texts.items()}
+        own, own_faults = iter(one.columns), iter(one.faults)
+        columns = [said[name] if name in said else next(own) for name in names]
+        faults = [{} if name in said else next(own_faults) for name in names] if one.faults else ()
+        yield replace(one, columns=columns, faults=faults)
+
+
 def _cells(source: Described, path: str, content: bytes) -> Iterator[Cells]:
-    columns = source.columns
+    columns = source.file_columns
     if not content:
         return iter(())
     if source.format == "json":
@@ -100,7 +117,7 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
 def _typed(source: Described, cells: Cells, i: int) -> tuple[pa.Array, Mapping[int, str]]:
     """Returns the values of a declared column and what is wrong with its cells, by row."""
     column, found = source.columns[i], cells.columns[i]
-    is_typed = source.format == "parquet" and column.type.kind not in TEXTUAL
+    is_typed = source.format == "parquet" and column.type.kind not in TEXTUAL and column.name not in source.partition
     texts = found if is_typed else found.cast(pa.string())
     values, undecoded = converted(found, column.type) if is_typed else decoded(texts, column.type)
     faults = dict(undecoded)
