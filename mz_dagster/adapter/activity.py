@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -109,6 +110,16 @@ class Step:
     number: int
     ended_ms: int
     report: StepReport
+
+
+def moment(ms: int) -> datetime:
+    """Returns a time of the wall clock.
+
+    Example:
+        >>> moment(1500)
+        datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
+    """
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
 
 
 class Activity:

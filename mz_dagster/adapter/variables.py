@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,11 +37,14 @@ _FIXED: Mapping[str, str] = {
     "lc_collate": "C",
     "max_identifier_length": "63",
     "max_index_keys": "32",
+    "role": "none",
     "server_encoding": "UTF8",
     "server_version_num": "150000",
     "standard_conforming_strings": "on",
 }
 
+#: How clients say the one style of dates that there is.
+_DATE_STYLES = frozenset({"iso", "mdy", "iso, mdy", "iso,mdy", "mdy, iso", "iso, us"})
 #: Settings of clients that change nothing here: SET takes any value, SHOW tells it.
 _OF_CLIENTS: Mapping[str, str] = {
     "application_name": "",
@@ -264,6 +268,8 @@ class Variables:
             self.changed[name] = _OF_CLIENTS[name] if value is None else value
             return
         fixed = self.get(name)
+        if name == "datestyle" and value is not None and value.lower() in _DATE_STYLES:
+            return
         if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
             raise NotSupportedError(f'the setting "{name}" is always {fixed}')
 
@@ -315,7 +321,8 @@ class Variables:
     def circumstances(self, now_ms: int, catalog: CatalogFacts) -> Circumstances:
         """Returns what a statement that begins now is to know of the session, and of the system catalogs."""
         clock = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=now_ms)
-        return Circumstances(clock, self.user, self.project.name, self.settings(), catalog)
+        process = os.getpid() if self.client is None else self.client.process_id
+        return Circumstances(clock, self.user, self.project.name, self.settings(), catalog, process)
 
 
 def zone_of_session(text: str) -> str:

@@ -30,6 +30,7 @@ class Circumstances:
         database: The project's name.
         settings: The values of the session's settings by their names, all in lower case.
         catalog: The system catalogs, if there are any.
+        process_id: What the client knows its connection by; the process's own number if it has none.
     """
 
     clock: datetime = datetime(2000, 1, 1, tzinfo=dt.UTC)
@@ -37,6 +38,7 @@ class Circumstances:
     database: str = ""
     settings: Mapping[str, str] = field(default_factory=lambda: DEFAULTS)
     catalog: CatalogFacts | None = None
+    process_id: int = 0
 
     @property
     def zone(self) -> ZoneInfo:

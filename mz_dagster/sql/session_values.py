@@ -16,7 +16,19 @@ from sqlglot import exp
 from mz_dagster.functions import Unknown, type_name
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
-from mz_dagster.scalars.types import DATE, FLOAT8, INT8, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, UUID, Modifier
+from mz_dagster.scalars.types import (
+    DATE,
+    FLOAT8,
+    INT4,
+    INT8,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    TIMETZ,
+    UUID,
+    Modifier,
+)
 from mz_dagster.scalars.values import ZonedTime
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.circumstances import Circumstances
@@ -53,7 +65,7 @@ _CLOCK = (
 _PRECISE = ("current_timestamp", "current_time", "localtime", "localtimestamp")
 _SESSION = (
     "current_user", "session_user", "user", "current_role", "current_schema", "current_catalog", "current_database",
-    "version",
+    "version", "pg_backend_pid",
 )  # fmt: skip
 #: What is another value each time it is evaluated, not one for the statement.
 CHANCE = ("random", "gen_random_uuid")
@@ -82,6 +94,8 @@ def bind_session_value(binder: ExpressionBinder, name: str, nodes: Sequence[exp.
     if nodes or name in ("current_setting", "pg_typeof"):
         shown = ", ".join(type_name(one if isinstance(one, Unknown) else one.type) for one in map(binder.bind, nodes))
         raise UndefinedFunction(f"function {name}({shown}) does not exist", position=position)
+    if name == "pg_backend_pid":
+        return Literal(circumstances.process_id, INT4)
     if name in _SESSION:
         return Literal(_of_session(name, circumstances), TEXT)
     return _random_value(binder, name, node) if name in CHANCE else _of_clock(name, circumstances)

@@ -34,6 +34,8 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
     if cursor.sees("local"):
         why = "A setting that is set in a transaction holds on if that commits."
         raise cursor.refuse("SET LOCAL", why, "Write SET, and reset it before COMMIT.", first)
+    if cursor.accepts("role", "none") or cursor.accepts("session", "authorization", "default"):
+        return SetSetting(*common, "role", None)  # whom one has authenticated as
     if cursor.sees("role") or cursor.sees("session", "authorization"):
         raise cursor.refuse("SET of a user", "Access is the folder's and the catalog's.", token=first)
     cursor.accepts("session")
@@ -53,6 +55,8 @@ def parse_reset(cursor: TokenCursor, common: Common) -> SetSetting | ResetAll:
         return ResetAll(*common)
     if cursor.accepts("time", "zone"):
         return SetSetting(*common, "timezone", None)
+    if cursor.accepts("session", "authorization"):
+        return SetSetting(*common, "role", None)
     return SetSetting(*common, _name(cursor), None)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from mz_dagster.adapter.introspection.relation import Row, moment, relation
+from mz_dagster.adapter.activity import moment
+from mz_dagster.adapter.introspection.relation import Row, relation
 from mz_dagster.adapter.system_catalogs import Facts
 
 

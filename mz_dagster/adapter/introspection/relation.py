@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from mz_dagster.adapter.system_catalogs import Facts
 from mz_dagster.formalism import Antichain, GlobalId
@@ -93,13 +93,3 @@ def relation(schema: str, name: str, about: str, columns: str, rows: Fill) -> In
 def time_of(frontier: Antichain[int]) -> int | None:
     """Returns a frontier's time, or NULL for the empty one, which is closed for good."""
     return None if frontier.is_empty else frontier.only
-
-
-def moment(ms: int) -> datetime:
-    """Returns a time of the wall clock.
-
-    Example:
-        >>> moment(1500)
-        datetime.datetime(1970, 1, 1, 0, 0, 1, 500000, tzinfo=datetime.timezone.utc)
-    """
-    return _EPOCH + timedelta(milliseconds=ms)

@@ -108,6 +108,12 @@ pg_stat_activity 0
     client_addr:inet? client_hostname:text? client_port:int4? backend_start:timestamptz? xact_start:timestamptz?
     query_start:timestamptz? state_change:timestamptz? wait_event_type:text? wait_event:text? state:text?
     backend_xid:xid? backend_xmin:xid? query_id:int8? query:text? backend_type:text?
+pg_stat_user_tables 0
+    relid:oid? schemaname:name? relname:name? seq_scan:int8? seq_tup_read:int8? idx_scan:int8? idx_tup_fetch:int8?
+    n_tup_ins:int8? n_tup_upd:int8? n_tup_del:int8? n_tup_hot_upd:int8? n_live_tup:int8? n_dead_tup:int8?
+    n_mod_since_analyze:int8? n_ins_since_vacuum:int8? last_vacuum:timestamptz? last_autovacuum:timestamptz?
+    last_analyze:timestamptz? last_autoanalyze:timestamptz? vacuum_count:int8? autovacuum_count:int8?
+    analyze_count:int8? autoanalyze_count:int8?
 pg_tablespace 1213
     oid:oid spcname:name spcowner:oid spcacl:aclitem[]? spcoptions:text[]?
 pg_language 2612

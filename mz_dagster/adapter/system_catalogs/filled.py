@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from mz_dagster.adapter.activity import moment
 from mz_dagster.adapter.system_catalogs.facts import (
     OWNER_ID,
     PG_CATALOG_ID,
@@ -496,6 +498,35 @@ def _collations(facts: Facts) -> Iterator[Cells]:
         }
 
 
+def _table_statistics(facts: Facts) -> Iterator[Cells]:
+    """Yields how much there is of each relation that has rows of its own; nobody counts who reads and writes them."""
+    counts = facts.row_counts
+    for one in facts.relations:
+        if one.kind in "rm":
+            live = counts.get(one.row.id, 0)
+            yield {"relid": one.id, "schemaname": one.schema, "relname": one.name, "n_live_tup": live}
+
+
+def _activity(facts: Facts) -> Iterator[Cells]:
+    """Yields the sessions of this process; what each executes is not kept."""
+    roles = {one.name: one.id for one in facts.roles}
+    for _, began_ms, one in facts.inspection.activity.sessions():
+        block = one.transaction
+        yield {
+            "datid": DATABASE_ID,
+            "datname": facts.database,
+            "pid": os.getpid() if one.connection_id is None else one.connection_id,
+            "usesysid": roles.get(one.role),
+            "usename": one.role,
+            "application_name": one.application,
+            "client_addr": one.address,
+            "backend_start": moment(began_ms),
+            "xact_start": None if block is None else moment(block.began_ms),
+            "state": None if block is None else f"idle in transaction{' (aborted)' if block.is_failed else ''}",
+            "backend_type": "client backend",
+        }
+
+
 def _tablespaces(facts: Facts) -> Iterator[Cells]:
     yield {"oid": _TABLESPACE_ID, "spcname": "pg_default", "spcowner": OWNER_ID}
 
@@ -530,6 +561,8 @@ FILLED: Mapping[str, Rows] = {
     "pg_sequences": _sequence_views,
     "pg_settings": _settings,
     "pg_shadow": _users,
+    "pg_stat_activity": _activity,
+    "pg_stat_user_tables": _table_statistics,
     "pg_tables": _tables,
     "pg_tablespace": _tablespaces,
     "pg_type": types,

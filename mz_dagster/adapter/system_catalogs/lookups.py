@@ -46,9 +46,15 @@ def _relation_texts(facts: Facts) -> Pairs:
 
 def _relation_ids(facts: Facts) -> Pairs:
     for id, schema, name in _named_relations(facts):
-        yield f"{quoted(schema)}.{quoted(name)}", id
-        if facts.is_visible(schema, name):
-            yield quoted(name), id
+        for schema_text, text in ((quoted(schema), quoted(name)), (_in_quotes(schema), _in_quotes(name))):
+            yield f"{schema_text}.{text}", id
+            if facts.is_visible(schema, name):
+                yield text, id
+
+
+def _in_quotes(name: str) -> str:
+    """Returns a name in quotes even where it needs none, as some clients write all names."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _visibility(facts: Facts) -> Pairs:
