@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import assert_never
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS, Cast, cast
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.relation import (
     CatchErrors,
     Constant,
@@ -92,6 +94,34 @@ def bottom_up(relation: Relation, rule: Callable[[Relation], Relation]) -> Relat
         return found[id(one)]
 
     return rebuilt(relation)
+
+
+def with_ids_of(relation: Relation, owner: GlobalId) -> Relation:
+    """Returns a view's plan as others are to read it: no other plan binds its shared subplans by the same ids.
+
+    A statement numbers its own from 1 on. Those of two would capture each other where one's plan comes to stand in the
+    other's. As long as there is room, a plan is given for its owner once, so that it stays one however many read it.
+
+    Args:
+        relation: What the view's statement was bound to.
+        owner: The view.
+    """
+    known = _by_owner(relation)
+    if owner not in known:
+        own = {one.id for one in nodes_of(relation) if isinstance(one, Let) and one.id.count(":") == 1}
+
+        def renamed(one: Relation) -> Relation:
+            if isinstance(one, Let | Get) and one.id in own:
+                return replace(one, id=GlobalId(f"{one.id}:{owner}"))
+            return one
+
+        known[owner] = bottom_up(relation, renamed) if own else relation
+    return known[owner]
+
+
+@cached_by_object(most=20_000)
+def _by_owner(_: Relation) -> dict[GlobalId, Relation]:
+    return {}
 
 
 def gets_of(relation: Relation) -> tuple[Get, ...]:

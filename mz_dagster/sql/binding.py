@@ -13,6 +13,7 @@ from mz_dagster.functions import ArgumentType, Unknown
 from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import ColumnOrder, Relation
 from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.rewriting import with_ids_of
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.sql.body_parser import Body
@@ -191,7 +192,7 @@ class BindingContext:
         if item.expansion is None:
             return item.relation(), item
         # What is wrong with its mz_now() is wrong where it is named: its own text is another one.
-        return with_position(item.expansion, position), item
+        return with_position(with_ids_of(item.expansion, item.id), position), item
 
     def check_order(self) -> None:
         """Raises UnsupportedForm if something would go by an order that is lost: nothing is ever dropped silently."""
