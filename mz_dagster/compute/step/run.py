@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node
 from mz_dagster.compute.step.report import CollectionStep, Outcome
+from mz_dagster.compute.step.turns import new_turns
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
@@ -45,6 +46,7 @@ class StepRun:
         common: The lookups that its collections share.
         heap_was_full: Set once Spark's heap was: all that begins then is computed in smaller pieces, one by one.
         one_by_one: Held by who does so.
+        turns: The turns of those that compute in this process.
         given_up: Set once nobody waits for what its threads compute: they tell nothing more, and write nothing.
     """
 
@@ -67,6 +69,7 @@ class StepRun:
     opening: Lock = field(default_factory=Lock)
     heap_was_full: Event = field(default_factory=Event)
     one_by_one: Lock = field(default_factory=Lock)
+    turns: Semaphore = field(default_factory=new_turns)
     given_up: Event = field(default_factory=Event)
 
     def check_wanted(self) -> None:

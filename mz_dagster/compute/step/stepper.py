@@ -70,6 +70,7 @@ from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, St
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.step.schedule import Schedule
 from mz_dagster.compute.step.sinks import Sinks
+from mz_dagster.compute.step.turns import Turn
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
@@ -267,8 +268,10 @@ class Stepper:
         bound = self._catalog.newest_bindings(sources, tick + 1)
         return StepRun(graph, tick, rows, batches, selected, bound)
 
-    def _opened(self, run: StepRun) -> tuple[SparkSession, Shards[DataFrame]]:
-        """Returns Spark, set up for what a step has to do."""
+    def _opened(self, run: StepRun, turn: Turn | None = None) -> tuple[SparkSession, Shards[DataFrame]]:
+        """Returns Spark, set up for what a step has to do; who waits for it gives up its turn in this process."""
+        if turn is not None:
+            turn.give_up()
         with run.opening:
             run.check_wanted()
             if run.opened is None:
@@ -460,9 +463,11 @@ class Stepper:
         if not self._has_work(run, node, lower, upper):
             return _idle(node, run, lower, upper)
         start = run.started[node.id] = self._clock.monotonic_ms()
-        spark = SparkUse(partial(self._opened, run))
+        turn = Turn(run.turns)
+        spark = SparkUse(partial(self._opened, run, turn))
         try:
-            with only_our_errors():  # what is not sealed is never seen, so a retry is safe
+            with turn, only_our_errors():  # what is not sealed is never seen, so a retry is safe
+                run.check_wanted()
                 advance = Advance(
                     run=run,
                     node=node,
