@@ -33,6 +33,16 @@ def _hot_bytes() -> int:
     return max(1 << 28, min(_memory() // 16, 1 << 31))
 
 
+@cache
+def _first_times() -> int:
+    return max(10, _memory() >> 28)
+
+
+@cache
+def _frame_rows() -> int:
+    return max(2_000_000, min(_memory() >> 13, 20_000_000))
+
+
 def _memory() -> int:
     """Returns how many bytes of memory the machine has, or the container that this process is in."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -51,8 +61,11 @@ class Budget:
             multiplied and summed as q1 of TPC-H does in 0.2 s, where Spark takes 1.7; their groups' greatest are found
             in 2 s on a busy machine, a row at a time in 15.
         first_times: Of a plan from the beginning, a first load's or a query's, up to so many times as many updates are
-            read here, if scalars have kernels: a shop of 2.4 million rows is loaded in 49 s of processor time, where
-            Spark took twice as long for a fifth of it.
+            read here, if scalars have kernels: by default one for each 256 MiB of memory, of which they take a
+            sixteenth then, if five columns of 16 bytes are used of each; at least 10.
+        portion_rows: What is linear in a collection of more is computed in portions of so many.
+        frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
+            few forms of a row of twenty columns take; at least two million.
         joined_updates: Of more not even joins are made in this process, if they leave no more than
             `evaluated_updates`.
         joined_rows: More rows are not made in this process by one join.
@@ -60,8 +73,8 @@ class Budget:
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
             within which the other side lies are not worked out, and all of it is read.
         scalar_rows: For more different arguments a function is not called row by row here, as what has no kernel is: a
-            call for 50,000 takes 0.2 s (`lpad`) to 2.5 s (`to_char`), where Spark takes 2.4 to 29, as it, too, calls
-            Python.
+            call for 50,000 takes 0.2 s (`lpad`) to 2.5 s (`to_char`), where two cores of Spark take 2.4 to 29, as it,
+            too, calls Python.
         fetched_rows: More rows are not fetched from Spark by an operator in this process.
         whole_rows: A collection of more is not read whole by a lookup in this process, but by its keys.
         versioned_rows: In more rows of versions winners are not looked for in this process.
@@ -81,7 +94,7 @@ class Budget:
             merged each second.
         young_parts: And so many after a step or a write: at a commit a second, a merge in sixteen seconds.
         written_updates: More that Spark computed are written by Spark.
-        first_updates: And so is a first load of more, which Spark lays out for lookups.
+        first_updates: And so is a first load of more, which Spark lays out for lookups; by default as `frame_rows`.
         inlined_rows: A batch of up to so many updates is stored in the catalog, in the transaction that seals it, where
             the settings do not say. Lists of batches stay short by merges, which this makes cheap.
         inlined_bytes: If it takes no more than so many bytes there.
@@ -143,12 +156,14 @@ class Budget:
     """
 
     evaluated_updates: int = 200_000
-    first_times: int = 10
+    first_times: int = field(default_factory=_first_times)
+    portion_rows: int = 500_000
+    frame_rows: int = field(default_factory=_frame_rows)
     joined_updates: int = 1_000_000
-    joined_rows: int = 1_000_000
+    joined_rows: int = 2_000_000
     made_rows: int = 1_000_000
     compared_rows: int = 1_000
-    scalar_rows: int = 100_000
+    scalar_rows: int = 1_000_000
     fetched_rows: int = 200_000
     whole_rows: int = 20_000
     versioned_rows: int = 1_000_000
@@ -164,7 +179,7 @@ class Budget:
     merged_parts: int = 4
     young_parts: int = 16
     written_updates: int = 500_000
-    first_updates: int = 1_000_000
+    first_updates: int = field(default_factory=_frame_rows)
     inlined_rows: int = 1_000
     inlined_bytes: int = 65_536
     inlined_memory: int = 67_108_864
@@ -223,6 +238,7 @@ class Budget:
 #: What this process computes instead of Spark.
 _HERE = (
     "evaluated_updates",
+    "frame_rows",
     "joined_updates",
     "joined_rows",
     "made_rows",

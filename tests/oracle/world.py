@@ -11,7 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -136,8 +136,9 @@ class View:
     materialized: bool
 
 
-#: Where worlds compute: by the thresholds that users have, by Spark alone, and in this process however much it is.
-BUDGETS = (Budget(), Budget.spark_alone(), Budget.here_alone())
+#: Where worlds compute: by the thresholds that users have, by Spark alone, and in this process however much it is, few
+#: rows at a time.
+BUDGETS = (Budget(), Budget.spark_alone(), replace(Budget.here_alone(), portion_rows=3))
 
 
 class World:

@@ -56,14 +56,20 @@ class ContentOperators(LocalOperators):
         """Returns the rows, at the first time."""
         return constant(node, self._lower)
 
-    def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
-        """Returns the updates of a join, all of whose inputs are here."""
+    def join(
+        self,
+        node: DeltaJoin,
+        inputs: Sequence[pa.Table | None],
+        compared: tuple[Comparison, ...],
+        failing: Collection[int] | None = None,
+    ) -> pa.Table:
+        """Returns the updates of a join, all of whose inputs are here, with the errors of those inputs, or of all."""
         tables = [
             plan_schema(one).empty_table() if found is None else compacted(found, self._lower)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         meeting = meeting_terms(list(map(_span, tables)))
-        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j])
+        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j], (), failing)
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         return plan_schema(node).empty_table()

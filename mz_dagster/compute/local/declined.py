@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class Declined(Exception):
     """Says that something is not computed on columns, and why."""
+
+
+class TooManyMade(Declined):
+    """Says that an operator makes more rows of its input than are made at once; of a part of it, it may not."""

@@ -15,7 +15,7 @@ Too many rows are `Declined`, and left to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -70,6 +70,7 @@ def join_updates(
     meeting: frozenset[int],
     lookup: Lookup,
     compared: Sequence[Comparison] = (),
+    failing: Collection[int] | None = None,
 ) -> pa.Table:
     """Returns the updates that the inputs' `changes` make of a join, not consolidated.
 
@@ -79,11 +80,14 @@ def join_updates(
         meeting: The terms in which anything is met (`delta_join.meeting_terms`).
         lookup: Returns updates of an input before the end of the interval.
         compared: What rows are asked for; others may be missing.
+        failing: The inputs whose errors pass; None for all.
 
     Raises:
-        Declined: It is more than `Budget.joined_rows`, or the diffs' product is beyond a bigint.
+        TooManyMade: It is more than `Budget.joined_rows`.
+        Declined: The diffs' product is beyond a bigint.
     """
-    return _Join(node, compared).updates(changes, meeting, lookup)
+    told = range(len(changes)) if failing is None else failing
+    return _Join(node, compared).updates(changes, meeting, lookup, told)
 
 
 def compacted(updates: pa.Table, time: int) -> pa.Table:
@@ -139,7 +143,7 @@ class _Join:
         mfp = MapFilterProject(
             arity, tuple(("map", one) for one in self._computed[i]), tuple(range(arity + len(self._computed[i])))
         )
-        if len(frame) > budget().read_from_start:
+        if len(frame) > budget().frame_rows:
             raise Declined("what is computed of many rows to join them is Spark's")
         fields = [
             *list(frame.schema)[:arity],
@@ -154,10 +158,13 @@ class _Join:
                 found = found.set_column(place, fields[place], _one_form(found.column(place)))
         return found
 
-    def updates(self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup) -> pa.Table:
+    def updates(
+        self, changes: Sequence[pa.Table], meeting: frozenset[int], lookup: Lookup, failing: Collection[int]
+    ) -> pa.Table:
         parts = [self._schema.empty_table()]
         for i, change in ((i, self._extended(i, one)) for i, one in enumerate(changes) if one.num_rows):
-            parts.append(failed(change, self._schema))
+            if i in failing:
+                parts.append(failed(change, self._schema))
             if i in meeting and (found := self._term(i, change, lookup)) is not None:
                 parts.append(found)
         return pa.concat_tables(parts)
@@ -199,7 +206,7 @@ class _Join:
     def _met_late(self, number: int, joined: pa.Table, representatives: Mapping[int, str]) -> pa.Table:
         """Returns the joined rows of which a class's scalars over several inputs are equal, and those that fail."""
         scalars = self._late[number]
-        if len(joined) > budget().read_from_start:
+        if len(joined) > budget().frame_rows:
             raise Declined("what is computed of many rows to join them is Spark's")
         batch = RowBatch(len(joined), lambda position: whole(joined.column(self._names[position])))
         outcomes = [evaluated(one, batch) for one in scalars]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
-from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.declined import Declined, TooManyMade
 from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.object_cache import cached_by_object
@@ -93,7 +93,7 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
     lengths = [np.where(is_good, pc.fill_null(pc.list_value_length(array), 0).to_numpy(), 0) for array in arrays]
     count = np.where(is_good, np.maximum.reduce(lengths), 1)
     if int(count.sum()) > budget().made_rows:
-        raise Declined("arrays have many elements")
+        raise TooManyMade("arrays have many elements")
     sources = np.repeat(np.arange(frame.num_rows), count)
     places = np.arange(len(sources)) - np.repeat(np.cumsum(count) - count, count)
     made: list[pa.Array] = []

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.declined import TooManyMade
 from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.storage.row_numbers import compact, numbered, whole
 
@@ -41,7 +41,7 @@ def matches(
         most: How many pairs may be made.
 
     Raises:
-        Declined: There are more.
+        TooManyMade: There are more.
 
     Example:
         >>> one, other = pa.chunked_array([[1, 2, None]]), pa.chunked_array([[2, None, 2]])
@@ -65,7 +65,7 @@ def matches(
     own = count[asked]
     total = int(own.sum())
     if total > most:
-        raise Declined("too many rows are joined")
+        raise TooManyMade("too many rows are joined")
     lefts = np.repeat(np.arange(left), own)
     within = np.arange(total) - np.repeat(np.cumsum(own) - own, own)
     return lefts, met[np.argsort(keys, kind="stable")][np.repeat(begin[asked], own) + within]

@@ -58,6 +58,12 @@ from mz_dagster.storage.consolidation import summed
 LinearElsewhere = Callable[[Linear, pa.Table], pa.Table]
 
 
+def of_one_sign(updates: pa.Table) -> pa.Table:
+    """Returns updates, consolidated unless all have the same diff."""
+    bounds = pc.min_max(updates.column(DIFF)).as_py()
+    return updates if bounds["min"] == bounds["max"] else summed(updates)
+
+
 class LocalOperators(ABC):
     """Computes operators over tables: columns `c0`, `c1`, ..., then time, diff and error; nothing is an empty one.
 
@@ -107,7 +113,7 @@ class LocalOperators(ABC):
             return plan_schema(node).empty_table()
         if not node.mfp.steps:
             return evaluated(below, node)
-        if is_simple(node.mfp) and below.num_rows <= budget().read_from_start:
+        if is_simple(node.mfp) and below.num_rows <= budget().frame_rows:
             with suppress(Declined):
                 return evaluated(below, node)
         return self._elsewhere(node, below)
@@ -134,10 +140,9 @@ class LocalOperators(ABC):
 
     def accumulate(self, node: Accumulate, changes: pa.Table, known: pa.Table | None = None) -> pa.Table:
         """Returns the updates of counts and sums."""
-        if pc.min(changes.column(DIFF)).as_py() != pc.max(changes.column(DIFF)).as_py():
-            # What cancels out changes nothing, so that its keys need not be looked up: a row that is there once more
-            # is as distinct as it was.
-            changes = summed(changes)
+        # What cancels out changes nothing, so that its keys need not be looked up: a row that is there once more is as
+        # distinct as it was.
+        changes = of_one_sign(changes)
         if not changes.num_rows:
             return plan_schema(node).empty_table()
         keys = {k: changes.column(f"c{k}") for k in range(node.key_arity)}

@@ -24,6 +24,7 @@ from mz_dagster.compute.spark.histories import linear_over
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.compute.walk.operators import Handed, Walk
+from mz_dagster.compute.walk.portions import ContentWalk
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import Physical, ReadCollection, SharedPlan, TemporalState, may_cancel
 from mz_dagster.storage.arrow_schema import without_error_data
@@ -105,7 +106,7 @@ class LocalContents:
         self._rows = rows
         self._handover = Handover(spark)
         self._operators = ContentOperators(self._handover.linear, read, as_of, upper)
-        self._walk = Walk(self._operators, costs=spark.costs)
+        self._walk = ContentWalk(self._operators, rows, as_of, spark.costs)
 
     @property
     def spark_because(self) -> str:

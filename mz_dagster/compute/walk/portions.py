@@ -1,0 +1,192 @@
+"""The walk over all updates of much, portion by portion, so that what is in memory does not grow with what is joined.
+
+A first load reads a table of facts once, joins it with what is around it, and keeps a sum for each group. What is read
+takes little memory, as only the columns that are used are; the joined rows, with all columns of all inputs and a few
+forms of each on the way, take ten times as much, and the groups little again. Joins, maps and filters are linear in
+each input: what they make of it is the sum of what they make of its parts. So the largest input is cut into portions,
+each goes up to the group, and is added there to what the portions before have made. Where nothing groups, what is left
+of the portions is put together, and is much only if the result is.
+
+    Accumulate ── Linear ── DeltaJoin ── Linear ── facts       500,000 rows at a time
+                               ├──────── Linear ── dimension   whole, once
+                               └──────── ...
+
+A portion of which an operator makes too many rows is cut in two, down to `_LEAST`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
+from itertools import chain, repeat
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.frame import ERROR, TIME
+from mz_dagster.compute.algebra.operator_costs import OperatorCosts
+from mz_dagster.compute.local.accumulate import accumulate_updates
+from mz_dagster.compute.local.content import ContentOperators
+from mz_dagster.compute.local.declined import Declined, TooManyMade
+from mz_dagster.compute.local.join import compacted
+from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.operators import of_one_sign
+from mz_dagster.compute.walk.operators import Bound, Walk
+from mz_dagster.errors import InternalError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.bounding import Comparison
+from mz_dagster.plan.physical import (
+    Accumulate,
+    Catch,
+    DeltaJoin,
+    Linear,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    Repeat,
+    UnionAll,
+    Unnest,
+    identity,
+    physical_inputs,
+)
+from mz_dagster.storage.consolidation import summed
+
+#: A portion of fewer rows is not cut any more.
+_LEAST = 10_000
+
+
+class ContentWalk(Walk[pa.Table]):
+    """Computes plans over all updates of collections, those of more than `Budget.portion_rows` in portions.
+
+    Args:
+        operators: This process's, over all updates.
+        rows: Returns how many updates a collection has.
+        as_of: The first time.
+        costs: Notes what each operator costs; of what is computed in portions, all in one.
+    """
+
+    def __init__(
+        self, operators: ContentOperators, rows: Callable[[GlobalId], int], as_of: int, costs: OperatorCosts
+    ) -> None:
+        super().__init__(operators, costs=costs)
+        self._content = operators
+        self._rows = rows
+        self._as_of = as_of
+
+    def _made(self, node: Physical, bound: Bound, user: Physical | None) -> pa.Table | None:
+        if not isinstance(node, ReadCollection) and self._is_in_portions(node):
+            if isinstance(node, Accumulate):
+                return self._accumulated(node)
+            return self._put_together(node, user)
+        return super()._made(node, bound, user)
+
+    def _is_in_portions(self, node: Physical) -> bool:
+        """Returns whether a plan is linear in a collection of much, or groups one that is."""
+        return self._largest(node.input if isinstance(node, Accumulate) else node) > budget().portion_rows
+
+    def _largest(self, node: Physical) -> int:
+        """Returns how many rows the largest collection has that `_portions` would cut."""
+        match node:
+            case ReadCollection():
+                shared = self._content.shared_plans.get(node.id)
+                return self._rows(node.id) if shared is None else len(shared)
+            case DeltaJoin() if identity(node) in self._repeated:
+                return 0  # it is computed once, for all that ask for it
+            case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | UnionAll() | DeltaJoin():
+                return max(map(self._largest, physical_inputs(node)), default=0)
+            case _:
+                return 0
+
+    def _portions(self, node: Physical, user: Physical | None = None) -> Iterator[pa.Table]:
+        """Yields updates whose sum is a plan's."""
+        operators = self._content
+        if self._largest(node) <= budget().portion_rows:
+            found = self._frame(node, {}, user)
+            if found is not None:
+                yield found
+            return
+        match node:
+            case ReadCollection():
+                table = operators.read(node, user or node, {})
+                for start in range(0, len(table), budget().portion_rows):
+                    yield table.slice(start, budget().portion_rows)
+            case UnionAll():
+                for one in node.inputs:
+                    yield from self._portions(one)
+            case Linear():
+                yield from (operators.linear(node, part) for part in self._portions(node.input, node))
+            case NegateAll():
+                yield from map(operators.negate, repeat(node), self._portions(node.input))
+            case Repeat():
+                yield from map(operators.repeat, repeat(node), self._portions(node.input))
+            case Catch():
+                yield from map(operators.catch, repeat(node), self._portions(node.input))
+            case Unnest():
+                for part in self._portions(node.input):
+                    yield from _in_parts(partial(operators.unnest, node), part)
+            case DeltaJoin():
+                yield from self._joined_portions(node, operators.compared(node, user or node))
+            case _:
+                raise InternalError("this operator is linear in no collection")
+
+    def _joined_portions(self, node: DeltaJoin, compared: tuple[Comparison, ...]) -> Iterator[pa.Table]:
+        sizes = [self._largest(one) for one in node.inputs]
+        cut = sizes.index(max(sizes))
+        inputs = [None if i == cut else self._whole(one) for i, one in enumerate(node.inputs)]
+        portions = chain([plan_schema(node.inputs[cut]).empty_table()], self._portions(node.inputs[cut]))
+        for number, portion in enumerate(portions):
+            # The errors of the other inputs pass once.
+            failing = range(len(inputs)) if number == 0 else (cut,)
+
+            def joined(part: pa.Table, failing: Collection[int] = failing) -> pa.Table:
+                tables = [part if i == cut else one for i, one in enumerate(inputs)]
+                return self._content.join(node, tables, compared, failing)
+
+            yield from _in_parts(joined, portion)
+
+    def _whole(self, node: Physical) -> pa.Table | None:
+        found = self._frame(node, {})
+        return None if found is None else compacted(found, self._as_of)
+
+    def _put_together(self, node: Physical, user: Physical | None) -> pa.Table:
+        parts, rows = [plan_schema(node).empty_table()], 0
+        for one in self._portions(node, user):
+            rows += len(one)
+            if rows > budget().frame_rows:
+                raise Declined(f"more than {budget().frame_rows} rows are made")
+            parts.append(one)
+        return pa.concat_tables(parts)
+
+    def _accumulated(self, node: Accumulate) -> pa.Table:
+        """Returns the updates of counts and sums: each portion is added to the groups of those before it."""
+        schema = plan_schema(node)
+        groups, later, errors = schema.empty_table(), list[pa.Table](), list[pa.Table]()
+        for part in self._portions(node.input):
+            is_first = pc.equal(part.column(TIME), self._as_of)
+            if not pc.all(is_first).as_py():
+                later.append(part.filter(pc.invert(is_first)))
+                part = part.filter(is_first)
+            updates = self._added(node, part, groups)
+            has_failed = pc.is_valid(updates.column(ERROR))
+            errors.append(updates.filter(has_failed))
+            groups = summed(pa.concat_tables([groups, updates.filter(pc.invert(has_failed))]))
+            if len(groups) > budget().frame_rows:
+                raise Declined(f"there are more than {budget().frame_rows} groups")
+        ended = [self._added(node, pa.concat_tables(later), groups)] if later else []
+        return pa.concat_tables([groups, *errors, *ended])
+
+    def _added(self, node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
+        return accumulate_updates(of_one_sign(changes), groups, node)
+
+
+def _in_parts(compute: Callable[[pa.Table], pa.Table], portion: pa.Table) -> Iterator[pa.Table]:
+    """Yields what is made of a portion, or of halves of it if that is too much at once."""
+    try:
+        yield compute(portion)
+    except TooManyMade:
+        if len(portion) <= _LEAST:
+            raise
+        half = len(portion) // 2
+        yield from _in_parts(compute, portion.slice(0, half))
+        yield from _in_parts(compute, portion.slice(half))

@@ -1,0 +1,89 @@
+"""What is computed of much in portions: memory is theirs, and a portion of which too much is made is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mz_dagster.budget import Budget, budget_of
+from mz_dagster.compute.local.declined import TooManyMade
+from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.walk import portions
+from mz_dagster.compute.walk.local_plans import LocalContents
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.physical import Accumulate, DeltaJoin, Linear, MapFilterProject, Physical, ReadCollection
+from mz_dagster.scalars.scalar import ColumnRef
+from mz_dagster.scalars.types import INT8, TEXT, Column, RelationType
+from mz_dagster.storage.arrow_schema import update_schema
+from tests.growth import exponent, peak
+
+FACTS = RelationType((Column("k", INT8, False), Column("n", INT8, False)))
+AROUND = RelationType((Column("k", INT8, False), *(Column(f"t{i}", TEXT, False) for i in range(6))))
+
+
+def no_spark() -> Any:
+    raise AssertionError("this needs no Spark")
+
+
+def table(of: RelationType, columns: list[pa.Array]) -> pa.Table:
+    rows = len(columns[0])
+    meta = [pa.array(np.zeros(rows, np.int64)), pa.array(np.ones(rows, np.int64)), pa.nulls(rows, pa.string())]
+    return pa.Table.from_arrays([*columns, *meta], schema=update_schema(of.columns))
+
+
+def summed_by_text() -> Physical:
+    """Returns the sum of the facts by a column of what is around them."""
+    joined = RelationType((*FACTS.columns, *AROUND.columns))
+    inputs = ReadCollection(GlobalId("facts"), FACTS, "facts"), ReadCollection(GlobalId("around"), AROUND, "around")
+    join = DeltaJoin(inputs, ((ColumnRef(0, INT8), ColumnRef(2, INT8)),), ((1,), (0,)), joined)
+    columns = (joined.columns[3], joined.columns[1])
+    row = Linear(join, MapFilterProject(joined.arity, (), (3, 1)), RelationType(columns))
+    return Accumulate(row, 1, RelationType((columns[0], Column("rows", INT8, False), Column("sum", INT8, False))))
+
+
+def test_what_is_joined_takes_the_memory_of_a_portion() -> None:
+    around = table(AROUND, [pa.array(range(100)), *(pa.array([f"text {n}" * 5 for n in range(100)]),) * 6])
+
+    def memory(rows: int) -> float:
+        numbers = np.arange(rows)
+        read = {"facts": table(FACTS, [pa.array(numbers % 100), pa.array(numbers)]), "around": around}
+
+        def content(one: ReadCollection, used: Collection[int]) -> pa.Table:
+            return read[one.id]
+
+        contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, content, 0, 1)
+        found: list[pa.Table | None] = []
+        most = peak(lambda: found.append(contents.updates(summed_by_text())))
+        assert found[0] is not None
+        assert sum(found[0].column("c2").to_pylist()) == rows * (rows - 1) // 2
+        return most
+
+    sizes = (20_000, 80_000, 320_000)
+    with budget_of(Budget(portion_rows=10_000)):
+        memory(sizes[0])
+        # To hold the facts' times against the first costs what they do themselves.
+        assert exponent(memory, sizes, times=1) <= 0.5
+    assert exponent(memory, sizes, times=1) > 0.5
+
+
+@pytest.mark.parametrize("least", [1, 4])
+def test_a_portion_of_which_too_much_is_made_is_cut_in_two(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    monkeypatch.setattr(portions, "_LEAST", least)
+
+    def at_most(most: int, part: pa.Table) -> pa.Table:
+        if len(part) > most:
+            raise TooManyMade("too many")
+        return part
+
+    whole = pa.table({"n": range(11)})
+    parts = list(portions._in_parts(partial(at_most, 4), whole))
+    assert pa.concat_tables(parts).equals(whole)
+    assert max(map(len, parts)) <= 4
+    if least == 4:
+        with pytest.raises(TooManyMade):
+            list(portions._in_parts(partial(at_most, 1), whole))
