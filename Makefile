@@ -114,7 +114,7 @@ dist: .make/project ## build the wheel, in dist/
 lock: $(UV) ## write requirements.lock and dbt's anew
 	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
-	  --extra demo --extra dev --extra iceberg --extra postgres --extra wire --allow-unsafe pyproject.toml -o requirements.lock
+	  --extra avro --extra demo --extra dev --extra iceberg --extra postgres --extra wire --allow-unsafe pyproject.toml -o requirements.lock
 	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-find-links --no-emit-index-url tests/wire/clients/dbt-requirements.in -o tests/wire/clients/dbt-requirements.txt
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from mz_dagster.adapter.definition import Definition, Means, means_of
@@ -35,6 +36,11 @@ def source_of(definition: Definition, project: Project) -> Source:
     key = tuple(names[position] for position in definition.key)
     match definition.origin:
         case Files() as files:
+            if files.format == "avro" and find_spec("fastavro") is None:
+                raise NotSupportedError(
+                    "files of Avro need a package that is not there: fastavro",
+                    hint="Install it where this process runs: pip install 'mz_dagster[avro]'.",
+                )
             return FileSource(
                 place=_file_place(files, definition.means, project),
                 pattern=files.pattern,

@@ -206,26 +206,29 @@ def _check_dimensions(columns: Sequence[ColumnDefinition]) -> None:
 
 def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:
     for column in columns:
-        if column.type.element is not None and format_ != "parquet":
+        if column.type.element is not None and format_ in ("json", "csv"):
             raise InvalidTableDefinition(
                 f'column "{column.name}" of type {column.type} cannot be read from {format_.upper()}',
-                detail="Only Parquet has arrays.",
+                detail="Only Parquet and Avro have arrays.",
                 hint="Declare the column as text or jsonb, and cast it in a view.",
                 position=column.offset + 1,
             )
 
 
-_DEFAULT_PATTERNS = {"json": "*.jsonl", "csv": "*.csv", "parquet": "*.parquet"}
+_Format = Literal["json", "csv", "parquet", "avro"]
+_DEFAULT_PATTERNS: dict[_Format, str] = {
+    "json": "*.jsonl",
+    "csv": "*.csv",
+    "parquet": "*.parquet",
+    "avro": "*.avro",
+}
 
 
-def _format(cursor: TokenCursor) -> Literal["json", "csv", "parquet"]:
-    if cursor.accepts("json"):
-        return "json"
-    if cursor.accepts("csv"):
-        return "csv"
-    if cursor.accepts("parquet"):
-        return "parquet"
-    raise cursor.refuse("this format", "Formats are JSON, CSV and PARQUET.")
+def _format(cursor: TokenCursor) -> _Format:
+    for format_ in _DEFAULT_PATTERNS:
+        if cursor.accepts(format_):
+            return format_
+    raise cursor.refuse("this format", "Formats are JSON, CSV, PARQUET and AVRO.")
 
 
 class _Found(NamedTuple):

@@ -137,7 +137,7 @@ class Files:
     Attributes:
         folder: As written, relative to the project; a URI if there is a connection.
         pattern: A file name pattern such as `*.jsonl`.
-        format: `json`, `csv` or `parquet`.
+        format: `json`, `csv`, `parquet` or `avro`.
         connection: What leads there, if it is not in a file system of this machine.
         debezium: Whether a record is a change as Debezium writes it, which says what a key's row is from then on.
         partition: Columns whose values the folders say that a file is in.
@@ -145,7 +145,7 @@ class Files:
 
     folder: str
     pattern: str
-    format: Literal["json", "csv", "parquet"]
+    format: Literal["json", "csv", "parquet", "avro"]
     connection: Name | None = None
     debezium: bool = False
     partition: tuple[str, ...] = ()

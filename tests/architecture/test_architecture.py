@@ -55,6 +55,7 @@ DOORS = {
     "delta": ("mz_dagster/storage", "mz_dagster/compute"),
     "deltalake": ("mz_dagster/storage", "mz_dagster/compute"),
     "obstore": ("mz_dagster/storage",),
+    "fastavro": ("mz_dagster/storage/source",),
     "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
     "sqlglot": ("mz_dagster/sql",),

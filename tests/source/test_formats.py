@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -65,10 +67,11 @@ VALUES: Mapping[str, Sequence[Any]] = {
 }
 
 
-def rows() -> list[Row]:
-    """Returns a row of NULLs, and for each value of each type a row."""
-    found: list[Row] = [{}, *({name: value} for name, values in VALUES.items() for value in values)]
-    return [{"id": number, **one} for number, one in enumerate(found)]
+#: A row of NULLs, and for each value of each type a row.
+ROWS: Sequence[Row] = [
+    {"id": number, **one}
+    for number, one in enumerate([{}, *({name: value} for name, values in VALUES.items() for value in values)])
+]
 
 
 def text(value: Any) -> str | None:
@@ -97,6 +100,25 @@ def as_parquet(columns: Sequence[Column], some: Sequence[Row]) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_arrays(arrays, names=[one.name for one in columns]), sink, row_group_size=7)
     return bytes(sink.getvalue().to_pybytes())
+
+
+#: What Avro calls the types of columns.
+AVRO: Mapping[str, Any] = {
+    "smallint": "int", "integer": "int", "bigint": "long", "double precision": "double", "text": "string",
+    "boolean": "boolean", "numeric(38,2)": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 2},
+    "date": {"type": "int", "logicalType": "date"}, "uuid": {"type": "string", "logicalType": "uuid"},
+    "timestamp": {"type": "long", "logicalType": "local-timestamp-micros"},
+    "timestamptz": {"type": "long", "logicalType": "timestamp-micros"},
+}  # fmt: skip
+
+
+def as_avro(columns: Sequence[Column], some: Sequence[Row]) -> bytes:
+    fields = [{"name": one.name, "type": ["null", AVRO[str(one.type)]]} for one in columns]
+    schema = fastavro.parse_schema({"type": "record", "name": "r", "fields": fields})
+    target = BytesIO()
+    whole = [{one.name: row.get(one.name) for one in columns} for row in some]
+    fastavro.writer(target, schema, whole, codec="deflate", sync_interval=1 << 20)
+    return target.getvalue()
 
 
 def packed(write: Callable[..., bytes], codec: str, columns: Sequence[Column], some: Sequence[Row]) -> bytes:
@@ -130,6 +152,7 @@ FORMATS = {
     "csv": Kind("csv", as_csv),
     "csv.zst": Kind("csv", partial(packed, as_csv, ".zst"), ".zst"),
     "parquet": Kind("parquet", as_parquet, is_typed=True),
+    "avro": Kind("avro", as_avro, is_typed=True),
 }
 
 
@@ -148,17 +171,17 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_each_value_of_each_type_comes_back(kind: Kind, tmp_path: Path) -> None:
-    drop(tmp_path / "in", f"f{kind.ending}", kind.write(COLUMNS, rows()))
+    drop(tmp_path / "in", f"f{kind.ending}", kind.write(COLUMNS, ROWS))
     found = list(read(kind.source(tmp_path / "in")))
-    assert [one["mz_error"] for one in found] == [None] * len(rows())
-    for record, row in zip(found, rows(), strict=True):
+    assert [one["mz_error"] for one in found] == [None] * len(ROWS)
+    for record, row in zip(found, ROWS, strict=True):
         for column in COLUMNS:
             assert same(record[column.name], row.get(column.name)), column.name
 
 
 def test_both_engines_have_the_same_records(spark: SparkSession, tmp_path: Path) -> None:
-    wrong = [*rows(), {"i8": 1}, {"id": 2, "t": "x" * 300}]
     for name, kind in FORMATS.items():
+        wrong = [*ROWS, {"i8": 1}, {"id": 2, "t": "x" * 300}]
         folder = tmp_path / name / "in"
         drop(folder, f"f{kind.ending}", kind.write(COLUMNS, wrong))
         source = kind.source(folder)
@@ -189,7 +212,7 @@ def test_a_file_of_no_rows_has_no_records(kind: Kind, tmp_path: Path) -> None:
 
 
 def test_what_is_cut_short_is_never_taken_for_whole(kind: Kind, tmp_path: Path) -> None:
-    whole = kind.write(COLUMNS, rows())
+    whole = kind.write(COLUMNS, ROWS)
     for length in range(1, len(whole) - 1, max(1, len(whole) // 20)):
         drop(tmp_path / "in", f"f{kind.ending}", whole[:length])
         if kind.is_typed or kind.ending or (kind.format == "csv" and b"\n" not in whole[:length]):
@@ -198,12 +221,12 @@ def test_what_is_cut_short_is_never_taken_for_whole(kind: Kind, tmp_path: Path) 
             assert caught.value.hint, "it says what to do"
             continue
         found = list(read(kind.source(tmp_path / "in")))
-        assert len(found) < len(rows()) or found[-1]["mz_error"] is not None
+        assert len(found) < len(ROWS) or found[-1]["mz_error"] is not None
 
 
 def test_the_same_bytes_are_the_same_records_in_the_order_of_names(kind: Kind, tmp_path: Path) -> None:
     for name in ("f2", "f10", "f1/x"):
-        drop(tmp_path / "in", f"{name}{kind.ending}", kind.write(COLUMNS, rows()[:3]))
+        drop(tmp_path / "in", f"{name}{kind.ending}", kind.write(COLUMNS, ROWS[:3]))
     source = replace(kind.source(tmp_path / "in"), pattern="**/*")
     first, again = list(read(source)), list(read(source))
     assert repr(first) == repr(again)

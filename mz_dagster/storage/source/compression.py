@@ -26,14 +26,14 @@ _BLOCK = 1 << 20
 
 
 def codec_of(path: str, format_: str) -> str | None:
-    """Returns what a file of a format is compressed by, None if by nothing: Parquet compresses its own pages.
+    """Returns what a file of a format is compressed by, None if by nothing: only lines are.
 
     Example:
         >>> codec_of("a/b.jsonl.gz", "json"), codec_of("b.csv.zst", "csv"), codec_of("b.gz", "parquet")
         ('gzip', 'zstd', None)
     """
     ending = next((ending for ending in _CODECS if path.endswith(ending)), None)
-    return None if ending is None or format_ == "parquet" else _CODECS[ending]
+    return _CODECS[ending] if ending is not None and format_ in ("json", "csv") else None
 
 
 def most_held(size: int) -> int:

@@ -59,7 +59,7 @@ _SPARK_NAMES = {
 
 
 def read_schema(
-    folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None
+    folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None, *, called: str = "Parquet"
 ) -> tuple[tuple[str, str], ...]:
     """Returns the declared columns' names with the Spark types in which the file holds them.
 
@@ -68,6 +68,7 @@ def read_schema(
         path: The file.
         columns: The declared ones.
         content: The file's bytes, if they are at hand.
+        called: The format that the file had before it was written as Parquet.
 
     Raises:
         SourceUnreadable: The file is not Parquet, lacks a column, or holds one in a type that does not fit.
@@ -81,14 +82,15 @@ def read_schema(
     for column in columns:
         same = [name for name in names if name.casefold() == column.name.casefold()]
         if column.name not in same:
-            raise _unreadable(path, f'It has no column "{column.name}".')
+            raise _unreadable(path, f'It has no column "{column.name}".', called)
         if len(same) > 1:
-            raise _unreadable(path, f"Its columns {', '.join(same)} differ only in case.")
+            raise _unreadable(path, f"Its columns {', '.join(same)} differ only in case.", called)
         with named_if_damaged(path):  # a time zone may be no text
             found = schema.field(column.name).type
             name = _spark_name(found)
         if name is None or not holds(column, name):
-            raise _unreadable(path, f'Its column "{column.name}" is {found}, which is not readable as {column.type}.')
+            what = f'Its column "{column.name}" is {found}, which is not readable as {column.type}.'
+            raise _unreadable(path, what, called)
         fields.append((column.name, name))
     return tuple(fields)
 
@@ -196,9 +198,9 @@ def _fits_element(type_: ScalarType, name: str) -> bool:
             return False
 
 
-def _unreadable(path: str, detail: str) -> SourceUnreadable:
+def _unreadable(path: str, detail: str, called: str = "Parquet") -> SourceUnreadable:
     return SourceUnreadable(
-        f'cannot read Parquet file "{path}"',
+        f'cannot read {called} file "{path}"',
         detail=detail,
         hint="Replace the file by one with the source's columns, or move it away.",
     )

@@ -96,7 +96,7 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
         if of_key is not None:
             unkeyed.add(row)
         if (fault := of_key or of_value) is not None:
-            unit = "row" if source.format == "parquet" else "line"
+            unit = "line" if source.format in ("json", "csv") else "row"
             column = "" if fault.column is None else f', column "{columns[fault.column].name}"'
             errors[row] = f'{fault.message} (file "{path}", {unit} {cells.numbers[row]}{column})'
     gone = {*errors, *deleted}
@@ -117,7 +117,8 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
 def _typed(source: Described, cells: Cells, i: int) -> tuple[pa.Array, Mapping[int, str]]:
     """Returns the values of a declared column and what is wrong with its cells, by row."""
     column, found = source.columns[i], cells.columns[i]
-    is_typed = source.format == "parquet" and column.type.kind not in TEXTUAL and column.name not in source.partition
+    has_types = source.format not in ("json", "csv") and column.name not in source.partition
+    is_typed = has_types and column.type.kind not in TEXTUAL
     texts = found if is_typed else found.cast(pa.string())
     values, undecoded = converted(found, column.type) if is_typed else decoded(texts, column.type)
     faults = dict(undecoded)
