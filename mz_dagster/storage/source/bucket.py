@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
 from io import BufferedReader, RawIOBase
@@ -52,6 +52,8 @@ class InBucket(FilePlace):
     uri: str
     store: S3
     root: Path
+    #: The last client, by what tells the settings that it was given from others.
+    _clients: dict[bytes, S3Store] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.uri
@@ -135,7 +137,17 @@ class InBucket(FilePlace):
         return files
 
     def _client(self) -> S3Store:
+        """Returns a client, the same one as long as secrets stand for the same: it has its connections open."""
         settings: dict[str, Any] = dict(self.store.settings(self.root))
+        given = sha256(repr(sorted(settings.items())).encode()).digest()
+        client = self._clients.get(given)
+        if client is None:
+            client = self._made(settings)
+            self._clients.clear()
+            self._clients[given] = client
+        return client
+
+    def _made(self, settings: dict[str, Any]) -> S3Store:
         allow_http = settings.pop("aws_allow_http", "false") == "true"
         bucket, _, prefix = self.uri.removeprefix("s3://").partition("/")
         return S3Store(

@@ -53,6 +53,8 @@ _COPY = ".copy"
 #: How the folders of copies begin, and after how long one that is still there was left by a process that was killed.
 _COPIES = ".copies_"
 _LEFT_AFTER_MS = 86_400_000
+#: Of how many compressed files it is known what they hold.
+_MOST_COUNTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,8 @@ class FileSource(RecordSource):
         found = {path: file for path in paths if (file := self._hash(path, listing)) is not None}
         self._hashed.clear()  # of what is bound by the next call, nothing need be known here
         self._hashed.update(found)
+        if len(self._held) > _MOST_COUNTED:
+            self._held.clear()  # a step that needs it counts again
         return tuple(found.values())
 
     def ready(self) -> Mapping[str, int]:
