@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -40,15 +42,19 @@ DURATIONS = Path(__file__).with_name("durations.json")
 #: What took so many seconds is not among the fast tests; what took less than the other is not recorded.
 _LONG, _RECORDED = 1.5, 1.0
 
+#: What is mounted as memory, and how many bytes have to be free there for what all tests write.
+_MEMORY, _MUCH = Path("/dev/shm"), 8 << 30
+
 # Stops the server when its standard input ends: by our hand, or because this process died of whatever.
 _WATCHER = """
 import shutil
 import sys
 from pathlib import Path
 from mz_dagster.storage.spark import stop_server
-sys.stdin.read()
+by_our_hand = sys.stdin.read()
 stop_server(Path(sys.argv[1]), seconds=300)
-shutil.rmtree(sys.argv[1], ignore_errors=True)
+for folder in sys.argv[1:2] if by_our_hand else sys.argv[1:]:
+    shutil.rmtree(folder, ignore_errors=True)
 """
 
 # To compile the modules anew is a third of the time of the many short processes that tests start.
@@ -94,17 +100,39 @@ def pytest_configure(config: pytest.Config) -> None:
         return  # a worker; the process that started it watches
     if STATE in os.environ:
         return  # a server that outlives this run, for those who run single tests again and again
+    in_memory = _folder_in_memory()
     os.environ[STATE] = state_dir = tempfile.mkdtemp(prefix="mz-spark-")
     os.environ["XDG_STATE_HOME"] = f"{state_dir}/xdg"  # what servers this user has is none of the tests' business
     config.stash[_watcher] = subprocess.Popen(
-        [sys.executable, "-c", _WATCHER, state_dir], cwd=REPOSITORY, stdin=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-c", _WATCHER, state_dir, *in_memory],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
+
+
+def _folder_in_memory() -> list[str]:
+    """Makes temporary files in memory, where there is much and programs may be; returns the folder, if there is one.
+
+    No test's files have to outlive it, and a disk lets each of their many small commits wait. A TMPDIR is kept.
+    """
+    if "TMPDIR" in os.environ or not os.access(_MEMORY, os.W_OK | os.X_OK):
+        return []
+    found = os.statvfs(_MEMORY)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if min(found.f_bavail * found.f_frsize, memory // 2) < _MUCH or found.f_flag & os.ST_NOEXEC:
+        return []
+    os.environ["TMPDIR"] = tempfile.tempdir = folder = tempfile.mkdtemp(prefix="mz-tests-", dir=_MEMORY)
+    os.chmod(folder, 0o755)  # PostgreSQL runs as somebody else
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # behind what pytest does at the end
+    return [folder]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stops the server."""
     watcher = config.stash.get(_watcher, None)
     if watcher is not None and watcher.stdin is not None:
+        watcher.stdin.write(b"stop")
         watcher.stdin.close()
         watcher.wait(60)
 
