@@ -62,7 +62,9 @@ def test_a_table_is_told_as_it_is_and_then_what_changes(connection: Connection) 
     assert [row[:4] for row in told(cursor)] == [(time, -1, 1, "x"), (time, 1, 1, "z")]
 
 
-@pytest.mark.parametrize("target", ["t", "v", "plain", f"({QUERY})"])
+@pytest.mark.parametrize(
+    "target", ["v", f"({QUERY})", *(pytest.param(one, marks=pytest.mark.deep) for one in ("t", "plain"))]
+)
 def test_what_was_told_up_to_a_time_is_its_query_then(connection: Connection, tmp_path: Path, target: str) -> None:
     connection.execute(f"CREATE MATERIALIZED VIEW v AS {QUERY}")
     connection.execute("CREATE VIEW plain AS SELECT a, b FROM t WHERE a > 2")

@@ -28,7 +28,7 @@ LOST = [
     if not (how == "emptied" and table in EMPTY)
 ]
 SAMPLE = {
-    "sqlite": {("timeline", "emptied"), ("bound_file", "emptied"), ("name", "emptied"), ("collection", "dropped")},
+    "sqlite": {("bound_file", "emptied"), ("collection", "dropped")},
     "postgresql": {("project", "emptied")},
 }
 #: What can be answered without it, or is told by others, so that reads go on.

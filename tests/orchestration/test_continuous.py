@@ -261,7 +261,7 @@ def command(project: Project, *arguments: str) -> Any:
         process.stdout.close()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.deep)])
 def test_the_command_records_in_the_projects_instance_and_ends_cleanly_when_told_to(
     number: signal.Signals, quiet: Project, engine: Engine, mint: Mint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -366,7 +366,7 @@ def follow(
         assert held(connection, at=tick) == wanted
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 5))])
 def test_whatever_is_committed_the_source_is_the_table(connection: Connection, table: Path, seed: int) -> None:
     follow(connection, table, seed, 30)
 

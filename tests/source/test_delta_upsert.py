@@ -181,7 +181,7 @@ def follow(
     return equal, wrong
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 5))])
 def test_whatever_is_committed_keys_have_their_last_rows(connection: Connection, table: Path, seed: int) -> None:
     equal, wrong = follow(connection, table, seed, 40)
     assert equal > 3

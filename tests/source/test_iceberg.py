@@ -357,7 +357,7 @@ def follow(
         assert held(connection, at=tick) == wanted
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 5))])
 def test_whatever_is_committed_the_source_is_the_table(
     lake: Connection, catalog: SqlCatalog, duck: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
