@@ -57,17 +57,18 @@ class Budget:
     """How much of what is little; see each attribute's comment for what happens beyond.
 
     Attributes:
-        evaluated_updates: Of more updates of its inputs a plan is left to Spark. On columns 200,000 are filtered,
-            multiplied and summed as q1 of TPC-H does in 0.2 s, where Spark takes 1.7; their groups' greatest are found
-            in 2 s on a busy machine, a row at a time in 15.
+        evaluated_updates: Of more updates of its inputs a plan with scalars of Spark's is left to it altogether. On
+            columns 200,000 are filtered, multiplied and summed as q1 of TPC-H does in 0.2 s, where Spark takes 1.7;
+            their groups' greatest are found in 2 s on a busy machine, a row at a time in 15.
+        step_times: In a step up to so many times as many updates are computed with here, if scalars have kernels: of
+            TPC-DS's views over 750,000 rows of facts one compares all customers with a maximum that changes, which
+            makes 540,000 updates.
         first_times: Of a plan from the beginning, a first load's or a query's, up to so many times as many updates are
             read here, if scalars have kernels: by default one for each 256 MiB of memory, of which they take a
             sixteenth then, if five columns of 16 bytes are used of each; at least 10.
         portion_rows: What is linear in a collection of more is computed in portions of so many.
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
             few forms of a row of twenty columns take; at least two million.
-        joined_updates: Of more not even joins are made in this process, if they leave no more than
-            `evaluated_updates`.
         joined_rows: More rows are not made in this process by one join.
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
@@ -156,10 +157,10 @@ class Budget:
     """
 
     evaluated_updates: int = 200_000
+    step_times: int = 5
     first_times: int = field(default_factory=_first_times)
     portion_rows: int = 500_000
     frame_rows: int = field(default_factory=_frame_rows)
-    joined_updates: int = 1_000_000
     joined_rows: int = 2_000_000
     made_rows: int = 1_000_000
     compared_rows: int = 1_000
@@ -220,6 +221,11 @@ class Budget:
     cheap_operators: int = 16
 
     @property
+    def read_in_step(self) -> int:
+        """How many updates change at most of the inputs of a plan that is computed here in a step."""
+        return self.evaluated_updates * self.step_times
+
+    @property
     def read_from_start(self) -> int:
         """How many updates a plan reads at most that is computed here from the beginning."""
         return self.evaluated_updates * self.first_times
@@ -239,7 +245,6 @@ class Budget:
 _HERE = (
     "evaluated_updates",
     "frame_rows",
-    "joined_updates",
     "joined_rows",
     "made_rows",
     "scalar_rows",

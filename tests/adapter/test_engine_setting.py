@@ -74,7 +74,7 @@ def test_little_starts_no_spark(engine: Engine, opened: list[str]) -> None:
 
 
 def test_ten_times_as_much_is_read_from_the_beginning(engine: Engine, opened: list[str], set_budget: SetBudget) -> None:
-    set_budget(evaluated_updates=20, small_rows=0, scalar_rows=0)
+    set_budget(evaluated_updates=20, first_times=10, small_rows=0, scalar_rows=0)
     session = Session(engine)
     session.execute("CREATE TABLE t (k int)")
     session.execute(f"INSERT INTO t VALUES {', '.join(f'({n % 7})' for n in range(199))}")
@@ -133,7 +133,7 @@ def test_the_plan_says_who_computes_it(engine: Engine) -> None:
     session = Session(engine)
     session.execute("CREATE TABLE t (k int, f float8)")
     query, powers = "SELECT k, count(*) FROM t GROUP BY k", "SELECT exp(f) FROM t"
-    assert explained(session, query) == "engine: this process, up to 200000 changed updates in a step; Spark beyond"
+    assert explained(session, query) == "engine: this process, up to 1000000 changed updates in a step; Spark beyond"
     assert "output: Spark, since exp_float8(#1{f}) is not evaluated in this process" in explained(session, powers)
     session.execute("SET engine = spark")
     assert explained(session, query) == 'engine: Spark, as the setting "engine" is "spark"'

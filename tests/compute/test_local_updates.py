@@ -88,18 +88,21 @@ def test_views_hold_what_their_queries_say(
     assert evaluated[True] > evaluated[False]
 
 
-def test_joins_that_leave_little_of_much_are_made_here(
+def test_more_changes_are_computed_with_here_if_scalars_have_kernels(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:
     connection.execute("CREATE TABLE big (k integer, v integer)")
     connection.execute("CREATE TABLE small (k integer, name text)")
     connection.execute("INSERT INTO small VALUES (0, 'x'), (1, 'y'), (2, 'x'), (NULL, 'x')")
     connection.execute("INSERT INTO big VALUES (0, 1), (1, 2)")
-    query = "SELECT small.name, count(*) AS n, sum(big.v) AS total FROM big JOIN small ON big.k = small.k"
-    views = {"one": f"{query} WHERE small.name = 'x' GROUP BY small.name", "every": f"{query} GROUP BY small.name"}
+    query = "count(*) AS n, sum(big.v) AS total FROM big JOIN small ON big.k = small.k"
+    views = {
+        "by_kernels": f"SELECT small.name, {query} WHERE small.name = 'x' GROUP BY 1",
+        "by_spark": f"SELECT exp(small.k::float8) AS name, {query} GROUP BY 1",
+    }
     for name, text in views.items():
         connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {text}")
-    set_budget(evaluated_updates=10)
+    set_budget(evaluated_updates=10, step_times=20)
     evaluated: defaultdict[int, set[bool]] = defaultdict(set)
     updates = LocalUpdates.updates
 

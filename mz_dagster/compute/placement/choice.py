@@ -12,8 +12,7 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.lowering import estimated_updates
-from mz_dagster.plan.physical import Physical, SharedPlan, collections_read, constant_rows, has_join
+from mz_dagster.plan.physical import Physical, SharedPlan, collections_read, constant_rows
 
 #: Returns how many updates of a collection there are.
 Rows = Callable[[GlobalId], int]
@@ -24,23 +23,21 @@ def why_spark(plan: Physical) -> str:
     return unsupported(plan) or unsupported_scalar(plan)
 
 
-def why_spark_in_step(plan: Physical, lower: int, changed: Rows, stored: Rows) -> str:
+def why_spark_in_step(plan: Physical, lower: int, changed: Rows) -> str:
     """Returns why a plan's updates of an interval are computed by Spark; empty if this process does.
 
     Args:
         plan: The plan, or a part of one.
         lower: The beginning of the interval.
         changed: The updates in the interval.
-        stored: Those before its end.
     """
     if lower <= FIRST_TIME:
         return "the interval begins with the first time"
     rows = sum(map(changed, collections_read(plan)))
-    if rows > budget().evaluated_updates:
-        left = estimated_updates(plan, stored, changed)
-        is_little = has_join(plan) and rows <= budget().joined_updates and left <= budget().evaluated_updates
-        if not is_little:
-            return f"{rows} updates changed, more than {budget().evaluated_updates}"
+    # What is handed to Spark for its scalars may as well be left to it.
+    most = budget().evaluated_updates if unsupported_scalar(plan) else budget().read_in_step
+    if rows > most:
+        return f"{rows} updates changed, more than {most}"
     return unsupported(plan)
 
 
@@ -55,7 +52,6 @@ def why_spark_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: R
     plans = [*(one.plan for one in shared), plan]
     read = dict.fromkeys(id for one in plans for id in sorted(collections_read(one)))
     rows = sum(stored(id) for id in read if id not in {one.id for one in shared}) + sum(map(constant_rows, plans))
-    # What is handed to Spark for its scalars may as well be left to it.
     most = budget().evaluated_updates if any(map(unsupported_scalar, plans)) else budget().read_from_start
     if rows > most:
         return f"{rows} updates are read, more than {most}"

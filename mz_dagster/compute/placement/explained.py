@@ -16,7 +16,7 @@ def placement(plan: MaintainedPlan) -> str:
         return 'engine: this process, as the setting "engine" is "local"'
     own = [(one.id, one.plan) for one in plan.arrangements]
     left = {name: why for name, one in (*own, ("output", plan.output)) if (why := why_spark(one))}
-    little = f"this process, up to {budget().evaluated_updates} changed updates in a step; Spark beyond"
+    little = f"this process, up to {budget().read_in_step} changed updates in a step; Spark beyond"
     if not left:
         return f"engine: {little}"
     told = "; ".join(f"{name}: Spark, since {why}" for name, why in left.items())

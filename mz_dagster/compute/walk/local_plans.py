@@ -68,7 +68,6 @@ class LocalUpdates:
             node,
             self._lower,
             lambda id: self._reads.new_rows(id, self._lower, self._upper),
-            lambda id: self._reads.rows(id, self._upper),
         )
         if not self._handover.because and isinstance(node, TemporalState) and self._operators.is_much_due():
             self._handover.because = "much may fall due"

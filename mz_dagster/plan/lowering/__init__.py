@@ -20,7 +20,6 @@ that is `shared:N`.
 from mz_dagster.plan.lowering.lookup_order import (
     LookupOrders,
     estimated_state,
-    estimated_updates,
     lookup_orders,
     ordered_by_size,
     snapshot_ordered_by_size,
@@ -31,7 +30,6 @@ from mz_dagster.plan.lowering.stored_columns import snapshot_over_stored
 __all__ = [
     "LookupOrders",
     "estimated_state",
-    "estimated_updates",
     "lookup_orders",
     "lower_to_maintained_plan",
     "lower_to_snapshot_plan",

@@ -127,17 +127,6 @@ def _near(one: int, other: int) -> bool:
     return max(one, other, _FEW) <= _NEAR * max(min(one, other), _FEW)
 
 
-def estimated_updates(plan: Physical, rows: RowCounts, new: RowCounts) -> float:
-    """Returns about how many updates new ones make of a plan; of a state operator, how many come in.
-
-    Args:
-        plan: The plan.
-        rows: How many rows each collection has.
-        new: How many updates of it are new.
-    """
-    return _Sizes(rows).updates(plan, new)
-
-
 def estimated_state(plan: MaintainedPlan, rows: RowCounts) -> dict[str, int]:
     """Returns about how many rows each arrangement of a plan, and its output, will hold, by what its inputs hold."""
     known: dict[GlobalId, int] = {}
@@ -178,23 +167,6 @@ class _Sizes:
                 return 1
             case _:
                 return self.of(physical_inputs(plan)[0])
-
-    def updates(self, plan: Physical, new: RowCounts) -> float:
-        """Returns about how many updates new ones make of a plan."""
-        match plan:
-            case ReadCollection():
-                return new(plan.id)
-            case ConstantRows():
-                return 0
-            case Linear():
-                return self.updates(plan.input, new) * _share(plan)
-            case DeltaJoin():
-                lookups = self._lookups(plan)
-                return sum(
-                    self.updates(one, new) / self.of(one) * lookups.term(i)[1][-1] for i, one in enumerate(plan.inputs)
-                )
-            case _:
-                return sum(self.updates(one, new) for one in physical_inputs(plan))
 
     def ordered(self, plan: Physical) -> Physical:
         """Returns `plan` with its joins ordered by these sizes."""
