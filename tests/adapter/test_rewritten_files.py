@@ -203,7 +203,7 @@ def test_a_file_that_goes_before_it_is_on_disk_is_not_bound(tmp_path: Path, monk
         (folder / "0.jsonl").unlink(missing_ok=True)
         sync(folder, paths)
 
-    monkeypatch.setattr("mz_dagster.storage.source.files.sync_files", taken_away)
+    monkeypatch.setattr("mz_dagster.storage.source.folder.sync_files", taken_away)
     with Engine(Project.load(tmp_path)) as engine:
         session = Session(engine)
         session.execute("CREATE SOURCE s (a integer) FROM FILES (FOLDER 'landing') FORMAT JSON")
