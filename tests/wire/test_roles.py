@@ -103,6 +103,8 @@ STATEMENTS = (
     "SELECT passwd FROM pg_shadow",
     "SELECT count(*) > 0 FROM pg_roles",
     "SELECT current_user, session_user, user",
+    "SELECT DISTINCT application_name, client_addr, backend_start, state, query FROM pg_stat_activity "
+    "WHERE usename <> current_user",
     "SELECT has_table_privilege('t', 'SELECT'), has_table_privilege('t', 'INSERT, DELETE'), "
     "has_table_privilege('m', 'SELECT WITH GRANT OPTION'), has_table_privilege('reader', 't', 'SELECT'), "
     "has_any_column_privilege('over_v', 'SELECT'), has_table_privilege('t', 'TRUNCATE'), "

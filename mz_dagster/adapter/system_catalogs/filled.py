@@ -421,6 +421,13 @@ def _databases(facts: Facts) -> Iterator[Cells]:
     }
 
 
+def _groups(facts: Facts) -> Iterator[Cells]:
+    """Yields the roles that nobody connects as; none has members."""
+    for one in facts.roles:
+        if not one.can_login:
+            yield {"groname": one.name, "grosysid": one.id, "grolist": ()}
+
+
 def _roles(facts: Facts) -> Iterator[Cells]:
     for one in facts.roles:
         yield {
@@ -508,17 +515,24 @@ def _table_statistics(facts: Facts) -> Iterator[Cells]:
 
 
 def _activity(facts: Facts) -> Iterator[Cells]:
-    """Yields the sessions of this process; what each executes is not kept."""
-    roles = {one.name: one.id for one in facts.roles}
+    """Yields the sessions of this process, of others' only whose they are; what each executes is not kept."""
+    roles = {one.name: one for one in facts.roles}
+    sees_all = roles[facts.user].is_superuser
     for _, began_ms, one in facts.inspection.activity.sessions():
-        block = one.transaction
-        yield {
+        known: Cells = {
             "datid": DATABASE_ID,
             "datname": facts.database,
             "pid": os.getpid() if one.connection_id is None else one.connection_id,
-            "usesysid": roles.get(one.role),
+            "usesysid": roles[one.role].id if one.role in roles else None,
             "usename": one.role,
             "application_name": one.application,
+        }
+        if not sees_all and one.role != facts.user:
+            yield {**known, "query": "<insufficient privilege>"}
+            continue
+        block = one.transaction
+        yield {
+            **known,
             "client_addr": one.address,
             "backend_start": moment(began_ms),
             "xact_start": None if block is None else moment(block.began_ms),
@@ -548,6 +562,7 @@ FILLED: Mapping[str, Rows] = {
     "pg_depend": _dependencies,
     "pg_description": _descriptions,
     "pg_enum": _enumerated,
+    "pg_group": _groups,
     "pg_index": _indexes,
     "pg_indexes": _index_views,
     "pg_language": _languages,
