@@ -1,7 +1,7 @@
-"""What a transaction block has created and dropped, which nobody else sees before it commits.
+"""What a transaction block has created, renamed and dropped, which nobody else sees before it commits.
 
 What is created exists without a name, kept by the session's lease as a temporary object is; it gets its name with the
-seal of what the block has written. What is dropped keeps its name for all others until then.
+seal of what the block has written. What is renamed or dropped keeps its name for all others until then.
 """
 
 from __future__ import annotations
@@ -12,6 +12,31 @@ from dataclasses import dataclass, field
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.sql import (
+    AlterRename,
+    Comment,
+    CreateIndex,
+    CreateMaterializedView,
+    CreateSchema,
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    Drop,
+)
+
+#: Statements that a block may have, so that others see what they define when it commits; `ddl` refuses some of their
+#: forms.
+DEFINED_IN_BLOCKS = (
+    CreateTable
+    | CreateTableAs
+    | CreateView
+    | CreateMaterializedView
+    | CreateIndex
+    | CreateSchema
+    | Drop
+    | AlterRename
+    | Comment
+)
 
 
 class ActiveTransaction(ProgrammingError):
@@ -25,40 +50,56 @@ class BlockDefinitions:
     """What a block has defined.
 
     Attributes:
-        created: What it has created, by the keys that the catalog will know them by.
+        named: What it has created and renamed, by the keys that the catalog will know them by.
         dropped: What it has dropped of what was there before.
+        renamed: The keys by which the catalog knows what it has renamed.
     """
 
-    created: dict[str, GlobalId] = field(default_factory=dict)
+    named: dict[str, GlobalId] = field(default_factory=dict)
     dropped: frozenset[GlobalId] = frozenset()
+    renamed: dict[GlobalId, str] = field(default_factory=dict)
     _made: list[GlobalId] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.created or self.dropped)
+        return bool(self.named or self.dropped)
 
     def create(self, key: str, id: GlobalId) -> None:
         """Notes that something was created, without a name yet."""
-        self.created[key] = id
+        self.named[key] = id
         self._made.append(id)
+
+    def rename(self, id: GlobalId, old: str, new: str) -> None:
+        """Notes that something has another key from now on."""
+        if self.named.pop(old, None) is None:
+            self.renamed[id] = old
+        self.named[new] = id
 
     def drop(self, id: GlobalId) -> None:
         """Notes that something is to be dropped."""
-        if id in self._made:
-            self.created = {key: one for key, one in self.created.items() if one != id}
-        else:
+        self.named = {key: one for key, one in self.named.items() if one != id}
+        self.renamed.pop(id, None)
+        if id not in self._made:
             self.dropped |= {id}
+
+    def has_made(self, id: GlobalId) -> bool:
+        """Returns whether something was created by the block."""
+        return id in self._made
 
     def is_gone(self, id: GlobalId) -> bool:
         """Returns whether something is dropped as far as the block sees."""
-        return id in self.dropped or (id in self._made and id not in self.created.values())
+        return id in self.dropped or (id in self._made and id not in self.named.values())
+
+    def is_hidden(self, id: GlobalId) -> bool:
+        """Returns whether something is no longer there as far as the block sees under the name that others know."""
+        return id in self.renamed or self.is_gone(id)
 
     def saved(self) -> BlockDefinitions:
         """Returns what is defined now, for a savepoint."""
-        return BlockDefinitions(dict(self.created), self.dropped)
+        return BlockDefinitions(dict(self.named), self.dropped, dict(self.renamed))
 
     def restore(self, saved: BlockDefinitions) -> None:
         """Undoes what was defined since."""
-        self.created, self.dropped = dict(saved.created), saved.dropped
+        self.named, self.dropped, self.renamed = dict(saved.named), saved.dropped, dict(saved.renamed)
 
     def end(self, catalog: Catalog) -> None:
         """Drops what was made and has got no name. A sweep does it, too."""
@@ -66,4 +107,4 @@ class BlockDefinitions:
             with suppress(Error):
                 if catalog.object(id).name is None:
                     catalog.drop_object(id)
-        self.created, self.dropped, self._made = {}, frozenset(), []
+        self.named, self.dropped, self.renamed, self._made = {}, frozenset(), {}, []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -18,6 +18,7 @@ from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
     AlterRename,
@@ -68,6 +69,10 @@ _TAGS = {
     CreateSecret: "CREATE SECRET",
     CreateConnection: "CREATE CONNECTION",
 }
+
+
+#: The kinds of objects that PostgreSQL's ALTER TABLE renames.
+_RELATIONS = ("table", "view", "materialized view", "index")
 
 
 class SchemaRequired(ProgrammingError):
@@ -319,17 +324,28 @@ def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectR
     for row in rows:
         if names.is_temporary(row.id):
             _refuse_in_block(names, "DROP of a temporary object", "Drop it before BEGIN.")
-        readers = [one for one in names.engine.catalog.objects() if row.id in one.dependencies.values()]
-        left = [one for one in readers if one.id not in doomed and not block.is_gone(one.id)]
+        left = [one for one in _readers(names, {row.id}) if one.id not in doomed and not block.is_gone(one.id)]
         others = [one for one in left if one.kind not in ("index", "arrangement")]
         if row.kind != "index" and others:
-            if statement.cascade:
-                _refuse_in_block(names, "DROP ... CASCADE of what others read", "Drop those first.")
-            raise StillNeeded(str(row.name), tuple(called(names.as_named(one)) for one in others))
-        for one in left:
-            if one.id in block.created.values():
+            if not statement.cascade:
+                raise StillNeeded(str(row.name), tuple(called(names.as_named(one)) for one in others))
+            while more := [one for one in _readers(names, {one.id for one in others}) if one not in others]:
+                others += more
+            for one in others:
+                if names.is_temporary(one.id):
+                    _refuse_in_block(names, "DROP ... CASCADE of a temporary object", "Drop it before BEGIN.")
+                if one.kind not in ("index", "arrangement") and not block.is_gone(one.id):
+                    block.drop(one.id)
+            left += others
+        for one in left:  # indexes go with what they are on
+            if one.id in block.named.values():
                 block.drop(one.id)
         block.drop(row.id)
+
+
+def _readers(names: Names, read: Collection[GlobalId]) -> list[ObjectRow]:
+    """Returns what depends on objects, indexes on them included."""
+    return [one for one in names.engine.catalog.objects() if not set(read).isdisjoint(one.dependencies.values())]
 
 
 def _drop_schemas(names: Names, statement: Drop) -> str:
@@ -358,8 +374,16 @@ def rename(names: Names, statement: AlterRename) -> str:
     Raises:
         NameTaken: The new name denotes something already.
     """
-    row = _named(names, statement.name, statement.kind, statement.if_exists)
+    found = names.find(statement.name)
+    kind = (
+        found.kind if statement.kind == "table" and found is not None and found.kind in _RELATIONS else statement.kind
+    )
+    row = _named(names, statement.name, kind, statement.if_exists)
     if row is not None:
+        if names.is_temporary(row.id):
+            _refuse_in_block(names, "ALTER ... RENAME of a temporary object", "Rename it before BEGIN.")
+        if row.kind in ("schema", "type", "source"):
+            _refuse_in_block(names, f"ALTER {row.kind.upper()}")
         names.rename(row, statement.new_name)
     return f"ALTER {statement.kind.upper()}"
 
@@ -420,7 +444,7 @@ def comment(names: Names, statement: Comment) -> str:
     """
     row = names.object(statement.name, None if statement.column is not None else statement.kind)
     block = names.block()
-    if block is not None and row.id not in block.created.values():
+    if block is not None and not block.has_made(row.id):
         _refuse_in_block(names, "COMMENT on what was there before")
     if statement.column is not None and (statement.column not in row.relation_type.names or row.kind == "index"):
         raise UndefinedColumn(

@@ -137,11 +137,11 @@ class Names:
     def _item(self, name: tuple[str, ...], key: str | None) -> Item | None:
         """Returns what a name with its schema stands for, if the block that is open has not dropped it."""
         definitions, block = self.engine.definitions, self.block()
-        if block is not None and key in block.created:
-            row = self.engine.catalog.object(block.created[key])
+        if block is not None and key in block.named:
+            row = self.engine.catalog.object(block.named[key])
             return replace(definitions.item(row.id, row.version, row.values), name=name[-1])
         found = definitions.resolve(name)
-        return None if found is None or (block is not None and block.is_gone(found.id)) else found
+        return None if found is None or (block is not None and block.is_hidden(found.id)) else found
 
     def path(self) -> tuple[str, ...]:
         """Returns the schemas in which a name that does not say its own is looked for, in order."""
@@ -194,10 +194,10 @@ class Names:
     def _named(self, key: str) -> ObjectRow | None:
         """Returns the object that the catalog knows by a key, or will when the block that is open commits."""
         block = self.block()
-        if block is not None and key in block.created:
-            return replace(self.engine.catalog.object(block.created[key]), name=key)
+        if block is not None and key in block.named:
+            return replace(self.engine.catalog.object(block.named[key]), name=key)
         row = self.engine.catalog.resolve_name(key)
-        return None if row is None or (block is not None and block.is_gone(row.id)) else row
+        return None if row is None or (block is not None and block.is_hidden(row.id)) else row
 
     def schema(self, name: Name) -> ObjectRow:
         """Returns a schema that was created.
@@ -301,7 +301,7 @@ class Names:
     def as_named(self, row: ObjectRow) -> ObjectRow:
         """Returns an object under the name that it has for the session, if it has one."""
         block = self.block()
-        own = self._temporary | ({} if block is None else block.created)
+        own = self._temporary | ({} if block is None else block.named)
         name = next((name for name, id in own.items() if id == row.id), row.name)
         return row if name == row.name else replace(row, name=name)
 
@@ -348,8 +348,14 @@ class Names:
         Raises:
             NameTaken: The name denotes something already.
         """
+        key, block = key_of(row.schema, name), self.block()
         if not self.is_temporary(row.id):
-            self.engine.catalog.rename_object(row.id, key_of(row.schema, name))
+            if block is None:
+                self.engine.catalog.rename_object(row.id, key)
+            elif self._named(key) is not None:
+                raise NameTaken(name)
+            else:
+                block.rename(row.id, str(row.name), key)
             return
         self.check_free(Name((name,)), temporary=True)
         self._temporary[name] = self._temporary.pop(str(row.name))

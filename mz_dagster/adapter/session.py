@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from mz_dagster.adapter import ddl
 from mz_dagster.adapter.alter_table import alter_table
-from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
+from mz_dagster.adapter.block_definitions import DEFINED_IN_BLOCKS, ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.copy_to_file import copy_to_file
@@ -142,8 +142,6 @@ _DEFINING = (
     | DropRole
     | Grant
 )
-#: Those of them that a block may have, so that others see it when that commits; `ddl` refuses some of their forms.
-_IN_BLOCKS = CreateTable | CreateView | CreateMaterializedView | CreateIndex | CreateSchema | Drop | Comment
 _WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
 #: Statements about the session itself, which neither read nor write.
 _OF_SESSION = (
@@ -414,7 +412,7 @@ class Session:
             raise ReadOnlyTransaction(
                 f"cannot execute {command} in a read-only transaction", hint="Begin it with READ WRITE."
             )
-        if defines and block is not None and not isinstance(statement, _IN_BLOCKS):
+        if defines and block is not None and not isinstance(statement, DEFINED_IN_BLOCKS):
             raise ActiveTransaction(
                 f"{command} cannot run inside a transaction block",
                 detail="Others would see what it defines before the transaction commits.",

@@ -2,7 +2,8 @@
 
 The table is made without a name, which it gets with the seal of its rows: so there is nothing or all, wherever the
 process ends, and what was read has not changed by the time at which the rows take effect. What never got its name is
-dropped by the next sweep, once the lease of who was making it has run out.
+dropped by the next sweep, once the lease of who was making it has run out. In a transaction block it gets its name with
+all that the block has written.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, NameTaken, NewObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Relation
@@ -49,6 +52,8 @@ def create_table_as(
     table = replace(table, name=name if statement.temporary else target.key)
     (table,) = names.kept([table]) if statement.temporary else target.of([table])
     plan = peeks.planned(bound.relation) if statement.with_data else None
+    if peeks.transaction is not None:
+        return _made_in_block(peeks, peeks.transaction, names, table, plan, is_temporary=statement.temporary)
     try:
         made, count = _made(peeks, table, plan)
     except NameTaken:
@@ -58,6 +63,36 @@ def create_table_as(
     if statement.temporary:
         names.adopt(name, made)
     return Result("CREATE TABLE AS") if plan is None else Result(f"SELECT {count}", rowcount=count)
+
+
+def _made_in_block(
+    peeks: Peeks, block: Transaction, names: Names, table: NewObject, plan: Relation | None, *, is_temporary: bool
+) -> Result:
+    """Creates a table that gets its name, and its rows, when a transaction block commits.
+
+    Raises:
+        ActiveTransaction: It is temporary.
+    """
+    if is_temporary:
+        raise ActiveTransaction(
+            "CREATE TABLE AS of a temporary object cannot run inside a transaction block",
+            hint="Create it before BEGIN.",
+        )
+    (made,) = peeks.engine.catalog.create_objects(names.kept([table]))
+    block.defined.create(str(table.name), made.id)
+    if plan is None:
+        return Result("CREATE TABLE AS")
+    count = 0
+
+    def decide(now: CollectionRow) -> DecidedWrite:
+        nonlocal count
+        reads, write_at = peeks.reads_for(now, [plan])
+        rows = peeks.peek_at(plan, 0 if reads is None else reads.time)
+        count = len(rows)
+        return DecidedWrite([(row, 1) for row in rows], reads, write_at)
+
+    read_and_append(block, made.id, decide)
+    return Result(f"SELECT {count}", rowcount=count)
 
 
 def _made(peeks: Peeks, table: NewObject, plan: Relation | None) -> tuple[GlobalId, int]:

@@ -15,9 +15,9 @@ What only writes, without looking, never does. A block that has done nothing for
 lets go of what it holds, and fails (25P03); so does one whose process is gone, once its lease runs out.
 
 A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
-remembers how much was written. Tables, views and indexes that a block creates or drops are so for others when it
-commits, and schemas that it creates (`block_definitions`); what else is defined (ALTER, types, sources) is no part of a
-block: others would have it before the commit.
+remembers how much was written. Tables, views and indexes that a block creates, renames or drops are so for others when
+it commits, and schemas that it creates (`block_definitions`); what else is defined (columns of tables, types, sources)
+is no part of a block: others would have it before the commit.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -373,16 +374,18 @@ class Transaction:
             if tables:
                 self._seal(tables)
             elif self.defined:
-                self.engine.catalog.seal([], names=self._names, drops=self.defined.dropped)
+                self.engine.catalog.seal([], **self._definitions)
         except UnknownObject as error:
-            raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.created.values()})) from error
+            raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.named.values()})) from error
         finally:
             self.end()
 
     @property
-    def _names(self) -> dict[GlobalId, str]:
-        """The names that what the block has created gets."""
-        return {id: key for key, id in self.defined.created.items()}
+    def _definitions(self) -> dict[str, Any]:
+        """What a seal takes of what the block has created, renamed and dropped."""
+        defined = self.defined
+        names = {id: key for key, id in defined.named.items()}
+        return {"names": names, "renames": dict(defined.renamed), "drops": defined.dropped}
 
     def _seal(self, tables: Mapping[GlobalId, _Written]) -> None:
         engine, timeline = self.engine, self._timeline
@@ -406,9 +409,8 @@ class Transaction:
                         seals,
                         apply=(timeline, time),
                         reads=reads,
-                        names=self._names,
-                        drops=self.defined.dropped,
                         restarts=restarts,
+                        **self._definitions,
                     )
                 if isinstance(outcome, Sealed):
                     for id in tables:

@@ -44,7 +44,7 @@ from mz_dagster.catalog.frontiers import (
 )
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.naming import give_name
-from mz_dagster.catalog.objects import alter_in_place, drop_named, take_over
+from mz_dagster.catalog.objects import alter_in_place, drop_named, lose_names, take_over
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.rows import (
@@ -217,6 +217,7 @@ class Batches(Payloads):
         releases: bool = False,
         resigns: bool = False,
         names: Mapping[GlobalId, str] = MappingProxyType({}),
+        renames: Mapping[GlobalId, str] = MappingProxyType({}),
         drops: Collection[GlobalId] = (),
         restarts: Collection[GlobalId] = (),
         takeovers: Mapping[GlobalId, Takeover | Alteration] = MappingProxyType({}),
@@ -240,6 +241,7 @@ class Batches(Payloads):
             restarts: Tables whose sequences begin anew in the same transaction.
             drops: Objects that are dropped in the same transaction, before names are given.
             names: Names that objects get in the same transaction, which makes them visible as what they are sealed to.
+            renames: The names that those of these objects have which have one; they lose it before any gets another.
 
         Returns:
             `Sealed`, or the first thing that was not as expected, and then nothing has happened.
@@ -249,7 +251,7 @@ class Batches(Payloads):
                 collection, a batch of another collection or interval, a collection that is written by capabilities.
             UpperBeyondInput: An output's upper would pass an input's (constraint W).
             UnknownLease: The lease was released, or it ran out and a batch that it lists was swept.
-            UnknownObject: There is no such collection.
+            UnknownObject: There is no such collection; or what is renamed was dropped, or has another name.
             NameTaken: A name denotes something already.
             StillNeeded: Something depends on a table whose place is taken, or on what is dropped.
             TableAltered: A table was altered since its alteration was made up, or what reads it has changed.
@@ -280,6 +282,8 @@ class Batches(Payloads):
                         alter_in_place(connection, id, takeover, self._now_ms())
                 if drops:
                     drop_named(connection, drops, self._now_ms())
+                if renames:
+                    lose_names(connection, renames)
                 for id, name in names.items():
                     give_name(connection, name, id)
                 for id in restarts:

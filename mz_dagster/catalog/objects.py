@@ -335,6 +335,18 @@ def drop_named(
     return tuple(sorted(gone))
 
 
+def lose_names(connection: Connection, names: Mapping[GlobalId, str]) -> None:
+    """Takes the names of objects away, which are to get others in the same transaction.
+
+    Raises:
+        UnknownObject: One was dropped, or is not called so.
+    """
+    for id, name in names.items():
+        if undropped(connection, id).name != name:
+            raise UnknownObject(id)
+    take_names(connection, names)
+
+
 def check_new(new: Sequence[NewObject]) -> None:
     """Refuses descriptions that contradict themselves.
 

@@ -116,7 +116,7 @@ def test_of_two_blocks_that_take_a_name_one_commits(
     ("sql", "sqlstate"),
     [
         ("DROP TABLE read", "2BP01"),
-        ("DROP TABLE read CASCADE", "25001"),
+        ("CREATE TEMPORARY TABLE mine AS SELECT 1 AS a", "25001"),
         ("CREATE TEMPORARY TABLE mine (a integer)", "25001"),
         ("ALTER TABLE read ADD COLUMN b integer", "25001"),
         ("COMMENT ON TABLE read IS 'x'", "25001"),
@@ -163,3 +163,104 @@ def test_a_schema_and_what_a_block_creates_in_it(two: tuple[Connection, Connecti
     assert rows(other, "TABLE sales.made") == [(1,)]
     other.execute("DROP SCHEMA sales CASCADE")
     assert rows(one, schemas) == []
+
+
+REBUILT = (
+    "CREATE TABLE new AS (SELECT a, a * 10 AS b FROM read)",
+    "ALTER TABLE built RENAME TO old",
+    "ALTER TABLE new RENAME TO built",
+)
+
+
+def test_a_table_is_rebuilt_beside_itself(two: tuple[Connection, Connection]) -> None:
+    """As dbt does: the new one is made, and takes the name of the old one, which is dropped with what reads it."""
+    one, other = two
+    one.execute("CREATE TABLE read (a integer)")
+    one.execute("INSERT INTO read VALUES (1), (2)")
+    one.execute("CREATE TABLE built AS SELECT a FROM read")
+    one.execute("CREATE VIEW reader AS SELECT a FROM built")
+    for tries in range(2):
+        one.execute("BEGIN")
+        for statement in REBUILT:
+            one.execute(statement)
+        assert rows(one, "TABLE built") == [(1, 10), (2, 20)]
+        assert rows(one, "TABLE old") == rows(one, "TABLE reader") == [(1,), (2,)]
+        assert names(one) == ["built", "old", "read", "reader"]
+        assert state(other, "TABLE old") == "42P01"
+        assert rows(other, "TABLE built") == [(1,), (2,)]
+        assert names(other) == ["built", "read", "reader"]
+        one.execute("COMMIT" if tries else "ROLLBACK")
+    assert rows(other, "TABLE built") == [(1, 10), (2, 20)]
+    with one.transaction():
+        one.execute("DROP TABLE IF EXISTS old CASCADE")
+        assert names(one) == ["built", "read"]
+        assert names(other) == ["built", "old", "read", "reader"]
+    assert names(one) == names(other) == ["built", "read"]
+
+
+def test_names_are_swapped(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    for name in "ab":
+        one.execute(f"CREATE VIEW {name} AS SELECT '{name}' AS x")
+    with one.transaction():
+        one.execute("ALTER VIEW a RENAME TO c")
+        assert state_in(one, "ALTER VIEW c RENAME TO b") == "42P07"
+        one.execute("SAVEPOINT s")
+        one.execute("ALTER TABLE b RENAME TO d")
+        one.execute("ROLLBACK TO s")
+        one.execute("ALTER TABLE b RENAME TO a")
+        one.execute("ALTER VIEW c RENAME TO b")
+    assert (rows(other, "TABLE a"), rows(other, "TABLE b")) == ([("b",)], [("a",)])
+    with one.transaction():
+        one.execute("ALTER VIEW a RENAME TO c")
+        one.execute("DROP VIEW c")
+        one.execute("CREATE VIEW a AS SELECT 1 AS y")
+    assert rows(other, "TABLE a") == [(1,)]
+    assert names(other) == ["a", "b"]
+
+
+def test_indexes_go_with_what_they_are_on(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (x integer)")
+    one.execute("CREATE VIEW v AS SELECT x FROM t")
+    one.execute("CREATE INDEX i ON t (x)")
+    with one.transaction():
+        one.execute("ALTER INDEX i RENAME TO j")
+        one.execute("CREATE INDEX k ON v (x)")
+        one.execute("DROP TABLE t CASCADE")
+    assert names(one) == names(other) == []
+
+
+def state_in(connection: Connection, sql: str) -> str:
+    """Returns why a statement of a block fails, which goes on as before."""
+    connection.execute("SAVEPOINT fails")
+    found = state(connection, sql)
+    connection.execute("ROLLBACK TO fails")
+    return found
+
+
+@pytest.mark.parametrize("others", ["DROP TABLE t", "ALTER TABLE t RENAME TO u"])
+def test_what_others_have_dropped_or_renamed_is_not_renamed(two: tuple[Connection, Connection], others: str) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (a integer)")
+    one.execute("BEGIN")
+    one.execute("ALTER TABLE t RENAME TO v")
+    other.execute(others)
+    assert state(one, "COMMIT") == "40001"
+    assert names(one) == ["u"] * ("RENAME" in others)
+
+
+def test_rows_of_a_query_are_those_of_the_time_at_which_the_block_commits(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (a integer)")
+    one.execute("BEGIN")
+    one.execute("INSERT INTO t VALUES (1)")
+    assert one.execute("CREATE TABLE copied AS SELECT a FROM t").tag == "SELECT 1"
+    one.execute("INSERT INTO copied VALUES (2)")
+    other.execute("INSERT INTO t VALUES (3)")
+    assert state(one, "COMMIT") == "40001"
+    assert names(one) == ["t"]
+    with one.transaction():
+        one.execute("CREATE TABLE copied AS SELECT a FROM t")
+        one.execute("CREATE TABLE empty AS SELECT a FROM t WITH NO DATA")
+    assert (rows(other, "TABLE copied"), rows(other, "TABLE empty")) == ([(3,)], [])

@@ -1,4 +1,4 @@
-"""dbt-postgres: its `debug` and `seed`, by dbt itself and by what it asks.
+"""dbt-postgres: its `debug`, `seed` and `run`, by dbt itself and by what it asks.
 
 dbt is heavy, so `setup/clients.py` installs it into an environment of its own (`.make/clients/dbt`), and the test that
 runs it is a deep one. What it asked then is replayed here, statement by statement and as it sends them: by simple
@@ -112,8 +112,64 @@ def test_the_database_of_a_name_is_the_project(shop: Server) -> None:
                 connection.execute(f"SELECT a FROM {name}".encode())
 
 
+#: What dbt's models make of the seed: two capitals, of which one is large, and one city that is none.
+BUILT = [("capitals", ["Ouagadougou", "Rome"]), ("large_capitals", ["Rome"]), ("provincial", ["Reggio, Emilia"])]
+
+
+def built(server: Server) -> list[tuple[str, list[str]]]:
+    found = []
+    with psycopg.connect(dsn(server)) as connection:
+        for (name,) in connection.execute(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') ORDER BY 1"
+        ).fetchall():
+            if name in dict(BUILT) or name.endswith(("__dbt_tmp", "__dbt_backup")):
+                rows = connection.execute(f"SELECT name FROM seeded.{name} ORDER BY 1".encode()).fetchall()
+                found.append((name, [one for (one,) in rows]))
+    return found
+
+
+TEMPORARY, BACKUP = '"shop"."seeded"."capitals__dbt_tmp"', '"shop"."seeded"."capitals__dbt_backup"'
+#: As dbt sends them for a table, and then for a view of it, the first time and again: statements and their commits.
+CAPITALS = (
+    f"drop table if exists {TEMPORARY} cascade",
+    f"drop table if exists {BACKUP} cascade",
+    f"create table {TEMPORARY} as ( select id, name, area from {TABLE} where is_capital );",
+)
+SET_ASIDE = 'alter table "shop"."seeded"."capitals" rename to "capitals__dbt_backup"'
+INTO_PLACE = f'alter table {TEMPORARY} rename to "capitals"'
+VIEW = (
+    'create view "shop"."seeded"."large_capitals__dbt_tmp" as ( '
+    'select name from "shop"."seeded"."capitals" where area > 1000 );'
+)
+VIEW_ASIDE = 'alter table "shop"."seeded"."large_capitals" rename to "large_capitals__dbt_backup"'
+VIEW_INTO_PLACE = 'alter table "shop"."seeded"."large_capitals__dbt_tmp" rename to "large_capitals"'
+
+
+def test_what_dbt_asks_to_run_is_done(shop: Server) -> None:
+    with psycopg.connect(dsn(shop), cursor_factory=psycopg.ClientCursor) as connection:
+        for statement in ('create schema "seeded"', CREATE, INSERT):
+            connection.execute(statement.encode())
+        connection.commit()
+        for is_there in (False, True):
+            for statement in (*CAPITALS, *([SET_ASIDE] if is_there else []), INTO_PLACE):
+                connection.execute(statement.encode())
+            connection.commit()
+            connection.execute(f"drop table if exists {BACKUP} cascade".encode())  # and the view of it
+            connection.commit()
+            assert built(shop) == BUILT[:1]
+            for statement in (VIEW, VIEW_INTO_PLACE):
+                connection.execute(statement.encode())
+            connection.commit()
+            assert built(shop) == BUILT[:2]
+        for statement in (VIEW, VIEW_ASIDE, VIEW_INTO_PLACE):
+            connection.execute(statement.encode())
+        connection.execute('drop view if exists "shop"."seeded"."large_capitals__dbt_backup" cascade')
+        connection.commit()
+        assert built(shop) == BUILT[:2]
+
+
 @pytest.mark.deep
-def test_dbt_debugs_and_seeds(shop: Server, tmp_path: Path) -> None:
+def test_dbt_debugs_seeds_and_runs(shop: Server, tmp_path: Path) -> None:
     python = FETCHED / "dbt" / "bin" / "python"
     assert python.exists(), "make test fetches the clients: .venv/bin/python setup/clients.py"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
@@ -125,9 +181,11 @@ def test_dbt_debugs_and_seeds(shop: Server, tmp_path: Path) -> None:
         "DBT_LOG_PATH": str(tmp_path / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
     }
-    command = [str(python), str(PROGRAMS / "dbt_seed.py"), str(PROJECT)]
+    command = [str(python), str(PROGRAMS / "dbt_commands.py"), str(PROJECT)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert ran.returncode == 0, ran.stderr
     told = [line for line in ran.stdout.splitlines() if line.startswith(("OK", "ERR"))]
-    assert told == ["OK debug ", "OK seed ", "OK seed ", "OK seed --full-refresh "], ran.stdout
+    commands = ("debug", "seed", "run", "seed", "run", "seed --full-refresh", "run")
+    assert told == [f"OK {one} " for one in commands], f"{ran.stdout}{ran.stderr}"
     assert seeded(shop) == ROWS
+    assert built(shop) == BUILT
