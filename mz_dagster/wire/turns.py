@@ -78,7 +78,9 @@ class Turns:
         for end in (self._woken, self._waking):
             end.setblocking(False)
         self._selector.register(self._woken, selectors.EVENT_READ, None)
-        #: Who is served or waits for something; who of them has sent more; who waits for nothing any more.
+        #: Who has not gone; who of them is served or waits for something; who of those has sent more; who waits for
+        #: nothing any more.
+        self._clients: set[Served] = set()
         self._busy: set[Served] = set()
         self._unheard: set[Served] = set()
         self._resumed: deque[Served] = deque()
@@ -96,6 +98,7 @@ class Turns:
     def add(self, client: Served) -> None:
         """Serves a client from now on, until it goes."""
         with self._lock:
+            self._clients.add(client)
             self._selector.register(client.client, selectors.EVENT_READ, client)
         self._wake()
 
@@ -163,8 +166,13 @@ class Turns:
             return True
 
     def _begins(self, client: Served) -> bool:
-        """Returns whether a client's turn begins; one whose last has not ended is not heard until it has."""
+        """Returns whether a client's turn begins; one whose last has not ended is not heard until it has.
+
+        One that was heard may have gone since: by the thread that still served it, which does not lead any more.
+        """
         with self._lock:
+            if client not in self._clients:
+                return False
             if client in self._busy:
                 self._selector.unregister(client.client)
                 self._unheard.add(client)
@@ -190,8 +198,10 @@ class Turns:
             self._unheard.discard(client)
             if goes_on and is_unheard:
                 self._selector.register(client.client, selectors.EVENT_READ, client)
-            elif not goes_on and not is_unheard:
-                self._selector.unregister(client.client)
+            if not goes_on:
+                self._clients.discard(client)
+                if not is_unheard:
+                    self._selector.unregister(client.client)
         if not goes_on:
             client.end()
         if is_unheard or self._is_closing:

@@ -114,6 +114,15 @@ def test_who_waits_to_be_told_needs_no_thread() -> None:
         assert slow.far.recv(1) == b"c"
 
 
+def test_who_has_gone_is_not_served_again() -> None:
+    """What a thread heard of a client, before another that had served it told that it has gone."""
+    client = Echo()
+    with turns(client) as made:
+        client.far.close()
+        assert client.ended.wait(WAIT_S)
+        assert not made._begins(client)
+
+
 def test_it_ends_with_its_clients() -> None:
     client = Echo()
     before = {one for one in threading.enumerate() if one.name.startswith("mz-wire-")}
