@@ -67,6 +67,7 @@ class Budget:
             read here, if scalars have kernels: by default one for each 256 MiB of memory, of which they take a
             sixteenth then, if five columns of 16 bytes are used of each; at least 10.
         portion_rows: What is linear in a collection of more is computed in portions of so many.
+        portion_cells: Of fewer, if more cells than these would be made of a portion on the way.
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
             few forms of a row of twenty columns take; at least two million.
         joined_rows: More rows are not made in this process by one join.
@@ -160,6 +161,7 @@ class Budget:
     step_times: int = 5
     first_times: int = field(default_factory=_first_times)
     portion_rows: int = 500_000
+    portion_cells: int = 16_000_000
     frame_rows: int = field(default_factory=_frame_rows)
     joined_rows: int = 2_000_000
     made_rows: int = 1_000_000

@@ -70,10 +70,17 @@ def test_a_name_that_is_taken_or_of_another_kind_is_refused(connection: Connecti
     for name in ("t", "v"):
         with pytest.raises(NameTaken):
             connection.execute(f"ALTER TABLE t RENAME TO {name}")
-    with pytest.raises(ProgrammingError, match='"v" is not a table') as caught:
-        connection.execute("ALTER TABLE v RENAME TO w")
-    assert caught.value.hint == "It is a view."
-    assert caught.value.position == 13
+    with pytest.raises(ProgrammingError, match='"t" is not a view') as caught:
+        connection.execute("ALTER VIEW t RENAME TO w")
+    assert caught.value.hint == "It is a table."
+    assert caught.value.position == 12
+
+
+def test_alter_table_renames_views_as_in_postgresql(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (a integer)")
+    connection.execute("CREATE VIEW v AS SELECT a FROM t")
+    connection.execute("ALTER TABLE v RENAME TO w")
+    assert [name for name, _ in rows(connection, "SHOW VIEWS")] == ["w"]
 
 
 @pytest.mark.parametrize("restrict", ["", " RESTRICT"])

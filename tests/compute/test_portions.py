@@ -71,6 +71,13 @@ def test_what_is_joined_takes_the_memory_of_a_portion() -> None:
     assert exponent(memory, sizes, times=1) > 0.5
 
 
+def test_portions_have_fewer_rows_where_these_become_wide() -> None:
+    node = summed_by_text()
+    assert isinstance(node, Accumulate)
+    with budget_of(Budget(portion_rows=500_000, portion_cells=900_000)):
+        assert portions._rows_at_once(node.input) == 100_000  # of nine columns
+
+
 @pytest.mark.parametrize("least", [1, 4])
 def test_a_portion_of_which_too_much_is_made_is_cut_in_two(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
     monkeypatch.setattr(portions, "_LEAST", least)

@@ -304,7 +304,8 @@ def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str)
     Life(spark, SHAPES[shape], seed=len(shape)).run()
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(2))
 def test_first_rows_of_a_little_state_are_those_recomputed(spark: SparkSession, seed: int) -> None:
     Life(spark, SHAPES["top rows in two stages"], seed, WholeState).run()
 

@@ -27,11 +27,11 @@ def live(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("seed", [2, 3, pytest.param(1, marks=pytest.mark.deep)])
 def test_views_are_their_queries_at_every_time(
     tmp_path: Path, spark_config: SparkConfig, postgres: Postgres, seed: int
 ) -> None:
-    """A small world; that every kind of operator was exercised is asked of the many."""
+    """A small world; that every kind of operator was exercised is asked of the many. Seed 1 is by Spark alone."""
     total = live([seed], tmp_path, spark_config, postgres, views=3, writes=3)
     print(total)
     total.check(covers=False)

@@ -89,12 +89,10 @@ def change(project: Connection, duck: duckdb.DuckDBPyConnection, folder: Path) -
         for number, statement in ((7, f"DELETE FROM {table}"), (13, f"UPDATE {table} SET {column} = {column} + 1")):
             rows = [row[:-1] for row in changed if row[-1] == number]
             if rows:
-                met = " OR ".join(
-                    "(" + " AND ".join(f"{name} = {value}" for name, value in zip(key, row, strict=True)) + ")"
-                    for row in rows
-                )
+                values = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
+                changed_rows = f"({', '.join(key)}) IN (SELECT * FROM (VALUES {values}) AS changed)"
                 for one in (project, duck):
-                    one.execute(f"{statement} WHERE {met}")
+                    one.execute(f"{statement} WHERE {changed_rows}")
         replaced = f"{key[-1]}{'' if table == 'inventory' else ' + 1000000'} AS {key[-1]}"
         new = (
             f"SELECT * REPLACE ({replaced}) FROM {table} "

@@ -333,7 +333,14 @@ def _widened(table: pa.Table, row: CollectionRow) -> pa.Table:
     """Returns updates with all columns of a collection, those that they lack being NULL."""
     schema = update_schema(row.columns)
     present = set(table.column_names)
-    columns = [
-        table.column(field.name) if field.name in present else pa.nulls(len(table), field.type) for field in schema
-    ]
+    # One column of NULLs stands for all of its type: an unused one would take as much memory as a used one.
+    nulls: dict[pa.DataType, pa.Array] = {}
+    columns = []
+    for field in schema:
+        if field.name in present:
+            columns.append(table.column(field.name))
+            continue
+        if field.type not in nulls:
+            nulls[field.type] = pa.nulls(len(table), field.type)
+        columns.append(nulls[field.type])
     return pa.Table.from_arrays(columns, schema=schema)

@@ -57,7 +57,7 @@ _LEAST = 10_000
 
 
 class ContentWalk(Walk[pa.Table]):
-    """Computes plans over all updates of collections, those of more than `Budget.portion_rows` in portions.
+    """Computes plans over all updates of collections, those over much in portions.
 
     Args:
         operators: This process's, over all updates.
@@ -83,7 +83,8 @@ class ContentWalk(Walk[pa.Table]):
 
     def _is_in_portions(self, node: Physical) -> bool:
         """Returns whether a plan is linear in a collection of much, or groups one that is."""
-        return self._largest(node.input if isinstance(node, Accumulate) else node) > budget().portion_rows
+        below = node.input if isinstance(node, Accumulate) else node
+        return self._largest(below) > _rows_at_once(below)
 
     def _largest(self, node: Physical) -> int:
         """Returns how many rows the largest collection has that `_portions` would cut."""
@@ -98,10 +99,10 @@ class ContentWalk(Walk[pa.Table]):
             case _:
                 return 0
 
-    def _portions(self, node: Physical, user: Physical | None = None) -> Iterator[pa.Table]:
-        """Yields updates whose sum is a plan's."""
+    def _portions(self, node: Physical, rows: int, user: Physical | None = None) -> Iterator[pa.Table]:
+        """Yields updates whose sum is a plan's, made of so many rows of a collection at a time."""
         operators = self._content
-        if self._largest(node) <= budget().portion_rows:
+        if self._largest(node) <= rows:
             found = self._frame(node, {}, user)
             if found is not None:
                 yield found
@@ -109,32 +110,32 @@ class ContentWalk(Walk[pa.Table]):
         match node:
             case ReadCollection():
                 table = operators.read(node, user or node, {})
-                for start in range(0, len(table), budget().portion_rows):
-                    yield table.slice(start, budget().portion_rows)
+                for start in range(0, len(table), rows):
+                    yield table.slice(start, rows)
             case UnionAll():
                 for one in node.inputs:
-                    yield from self._portions(one)
+                    yield from self._portions(one, rows)
             case Linear():
-                yield from (operators.linear(node, part) for part in self._portions(node.input, node))
+                yield from (operators.linear(node, part) for part in self._portions(node.input, rows, node))
             case NegateAll():
-                yield from map(operators.negate, repeat(node), self._portions(node.input))
+                yield from map(operators.negate, repeat(node), self._portions(node.input, rows))
             case Repeat():
-                yield from map(operators.repeat, repeat(node), self._portions(node.input))
+                yield from map(operators.repeat, repeat(node), self._portions(node.input, rows))
             case Catch():
-                yield from map(operators.catch, repeat(node), self._portions(node.input))
+                yield from map(operators.catch, repeat(node), self._portions(node.input, rows))
             case Unnest():
-                for part in self._portions(node.input):
+                for part in self._portions(node.input, rows):
                     yield from _in_parts(partial(operators.unnest, node), part)
             case DeltaJoin():
-                yield from self._joined_portions(node, operators.compared(node, user or node))
+                yield from self._joined_portions(node, rows, operators.compared(node, user or node))
             case _:
                 raise InternalError("this operator is linear in no collection")
 
-    def _joined_portions(self, node: DeltaJoin, compared: tuple[Comparison, ...]) -> Iterator[pa.Table]:
+    def _joined_portions(self, node: DeltaJoin, rows: int, compared: tuple[Comparison, ...]) -> Iterator[pa.Table]:
         sizes = [self._largest(one) for one in node.inputs]
         cut = sizes.index(max(sizes))
         inputs = [None if i == cut else self._whole(one) for i, one in enumerate(node.inputs)]
-        portions = chain([plan_schema(node.inputs[cut]).empty_table()], self._portions(node.inputs[cut]))
+        portions = chain([plan_schema(node.inputs[cut]).empty_table()], self._portions(node.inputs[cut], rows))
         for number, portion in enumerate(portions):
             # The errors of the other inputs pass once.
             failing = range(len(inputs)) if number == 0 else (cut,)
@@ -150,10 +151,10 @@ class ContentWalk(Walk[pa.Table]):
         return None if found is None else compacted(found, self._as_of)
 
     def _put_together(self, node: Physical, user: Physical | None) -> pa.Table:
-        parts, rows = [plan_schema(node).empty_table()], 0
-        for one in self._portions(node, user):
-            rows += len(one)
-            if rows > budget().frame_rows:
+        parts, made = [plan_schema(node).empty_table()], 0
+        for one in self._portions(node, _rows_at_once(node), user):
+            made += len(one)
+            if made > budget().frame_rows:
                 raise Declined(f"more than {budget().frame_rows} rows are made")
             parts.append(one)
         return pa.concat_tables(parts)
@@ -162,7 +163,7 @@ class ContentWalk(Walk[pa.Table]):
         """Returns the updates of counts and sums: each portion is added to the groups of those before it."""
         schema = plan_schema(node)
         groups, later, errors = schema.empty_table(), list[pa.Table](), list[pa.Table]()
-        for part in self._portions(node.input):
+        for part in self._portions(node.input, _rows_at_once(node.input)):
             is_first = pc.equal(part.column(TIME), self._as_of)
             if not pc.all(is_first).as_py():
                 later.append(part.filter(pc.invert(is_first)))
@@ -178,6 +179,22 @@ class ContentWalk(Walk[pa.Table]):
 
     def _added(self, node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
         return accumulate_updates(of_one_sign(changes), groups, node)
+
+
+def _rows_at_once(node: Physical) -> int:
+    """Returns how many rows of a collection go through a plan at once: fewer where they become wide."""
+    return min(budget().portion_rows, max(_LEAST, budget().portion_cells // _width(node)))
+
+
+def _width(node: Physical) -> int:
+    """Returns how many columns a row has at most on its way through what is linear."""
+    match node:
+        case Linear():
+            return max(node.mfp.arity + sum(kind == "map" for kind, _ in node.mfp.steps), _width(node.input))
+        case DeltaJoin() | NegateAll() | Repeat() | Catch() | Unnest() | UnionAll():
+            return max(node.relation_type.arity, *map(_width, physical_inputs(node)))
+        case _:
+            return 1
 
 
 def _in_parts(compute: Callable[[pa.Table], pa.Table], portion: pa.Table) -> Iterator[pa.Table]:
