@@ -57,6 +57,8 @@ run_launcher:
 """
 
 _MODULE = "definitions.py"
+#: What a materialization of each asset of a project says.
+_COST_KEY = "mz/outcome"
 #: Where Dagster keeps what is not of one run alone, below its home, unless it is told otherwise.
 _DATABASES = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
 #: The story of a run is printed by the caller; Dagster's own events are in the instance.
@@ -78,7 +80,7 @@ class AssetCost:
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """A run that succeeded: its partition or range of them, its wall time, and each asset's cost."""
+    """A run that succeeded: its partition or range of them, its wall time, and what each asset of the project cost."""
 
     partition: str
     seconds: float
@@ -295,10 +297,11 @@ def _carry_out(
     if record is not None and record.start_time is not None and record.end_time is not None:
         seconds = record.end_time - record.start_time
     costs: dict[str, AssetCost] = {}
-    for event in result.get_asset_materialization_events():
-        materialization = event.step_materialization_data.materialization
+    made = [event.step_materialization_data.materialization for event in result.get_asset_materialization_events()]
+    for materialization in sorted(made, key=lambda one: one.partition or ""):  # of a range the newest tells all
         name = materialization.asset_key.to_user_string()
-        costs[name] = _cost(name, materialization)
+        if _COST_KEY in materialization.metadata:  # which assets of others, downstream in the same job, have not
+            costs[name] = _cost(name, materialization)
     return RunDone(_partition(request), seconds, tuple(costs.values()))
 
 
@@ -331,6 +334,6 @@ def _cost(name: str, materialization: dg.AssetMaterialization) -> AssetCost:
         int(str(value["mz/errors"])),
         int(str(value["mz/bytes"])),
         float(str(value["mz/spark_s"])),
-        str(value["mz/outcome"]),
+        str(value[_COST_KEY]),
         str(value["mz/engine"]),
     )

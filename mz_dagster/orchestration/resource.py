@@ -300,7 +300,9 @@ def _raise_failures(report: StepReport) -> None:
         for one in report.failures
     ]
     raise dg.Failure(
-        "; ".join(f'"{one.name}" failed in {one.operators}: {one.error}' for one in report.failures)
+        "; ".join(
+            f'"{one.name}" failed{one.operators and f" in {one.operators}"}: {one.error}' for one in report.failures
+        )
         + (f"; behind it stay: {', '.join(behind)}" if behind else ""),
         metadata={
             "mz/failed": dg.MetadataValue.table([dg.TableRecord(one) for one in failed]),

@@ -73,6 +73,36 @@ def test_ticks_after_a_failed_run_are_carried_out_and_all_failures_are_told_toge
     assert sum("no such header" in line for line in told) == 1
 
 
+def test_the_newest_tick_of_a_range_tells_what_it_cost_and_assets_of_others_tell_nothing(
+    instance: dg.DagsterInstance,
+) -> None:
+    keys = [f"{number:02}" for number in range(10)]
+
+    @dg.asset(partitions_def=TICKS)
+    def stepped(context: dg.AssetExecutionContext) -> None:
+        for key in keys:
+            rows = 7 if key == keys[-1] else 0
+            context.add_asset_metadata({**METADATA, "mz/rows_out": rows}, partition_key=key)
+
+    @dg.asset(partitions_def=TICKS, deps=[stepped])
+    def report() -> None: ...
+
+    job = dg.define_asset_job("step", selection=[stepped, report], executor_def=dg.in_process_executor)
+
+    @dg.sensor(name="frontier", job=job)
+    def frontier(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        ends = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
+        return dg.SensorResult(
+            run_requests=[dg.RunRequest(tags=ends)], dynamic_partitions_requests=[TICKS.build_add_request(keys)]
+        )
+
+    done: list[RunDone] = []
+    definitions = dg.Definitions(assets=[stepped, report], jobs=[job], sensors=[frontier])
+    assert drive(definitions, instance, ticks=1, on_run=done.append) == 1
+    (run,) = done
+    assert [(one.name, one.rows) for one in run.assets] == [("stepped", 7)]
+
+
 def test_a_view_that_cannot_be_read_keeps_no_other_from_being_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
