@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
@@ -23,11 +24,34 @@ def mz_dagster(
     arguments: Sequence[str], folder: Path, *, stdin: str = "", environment: Mapping[str, str] | None = None
 ) -> CompletedProcess[str]:
     """Runs `mz-dagster` in a folder, with its environment beside this process's; returns its exit code and output."""
+    return _ran(main, arguments, folder, stdin, environment)
+
+
+def dagster(
+    arguments: Sequence[str], folder: Path, *, environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Runs `dagster` likewise."""
+    return _ran(_dagster, arguments, folder, "", environment)
+
+
+def _dagster(arguments: Sequence[str]) -> None:
+    (command,) = entry_points(group="console_scripts", name="dagster")
+    sys.argv = ["dagster", *arguments]
+    command.load()()
+
+
+def _ran(
+    program: Callable[[Sequence[str]], int | None],
+    arguments: Sequence[str],
+    folder: Path,
+    stdin: str,
+    environment: Mapping[str, str] | None,
+) -> CompletedProcess[str]:
     with TemporaryDirectory() as streams:
         first, *others = (Path(streams, name) for name in _STREAMS)
         first.write_text(stdin)
         given = {**os.environ, **(environment or {})}
-        process = forks().Process(target=_command, args=(arguments, folder, streams, given))
+        process = forks().Process(target=_command, args=(program, arguments, folder, streams, given))
         process.start()
         process.join(240)
         process.kill()
@@ -37,7 +61,13 @@ def mz_dagster(
     return CompletedProcess(arguments, process.exitcode, out, err)
 
 
-def _command(arguments: Sequence[str], folder: Path, streams: str, environment: Mapping[str, str]) -> None:
+def _command(
+    program: Callable[[Sequence[str]], int | None],
+    arguments: Sequence[str],
+    folder: Path,
+    streams: str,
+    environment: Mapping[str, str],
+) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -45,4 +75,4 @@ def _command(arguments: Sequence[str], folder: Path, streams: str, environment: 
         os.dup2(os.open(Path(streams, name), os.O_RDWR | os.O_CREAT), number)
     with open(0) as sys.stdin, open(1, "w") as sys.stdout, open(2, "w") as sys.stderr:
         warnings.simplefilter("default")
-        sys.exit(main(arguments))
+        sys.exit(program(arguments))

@@ -53,11 +53,11 @@ GROUND = {
 DOORS = {
     "pyspark": ("mz_dagster/storage", "mz_dagster/compute"),
     "delta": ("mz_dagster/storage", "mz_dagster/compute"),
-    "deltalake": ("mz_dagster/storage", "mz_dagster/compute"),
+    "deltalake": ("mz_dagster/storage", "mz_dagster/compute", "examples"),
     "obstore": ("mz_dagster/storage",),
     "fastavro": ("mz_dagster/storage/source",),
-    "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
-    "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors"),
+    "dagster": ("mz_dagster/orchestration", "assets", "resources", "sensors", "examples"),
+    "dagster_pyspark": ("mz_dagster/orchestration", "assets", "resources", "sensors", "examples"),
     "sqlglot": ("mz_dagster/sql",),
     "pygwire": ("mz_dagster/wire",),
     "scramp": ("mz_dagster/wire", "mz_dagster/adapter/passwords.py"),
@@ -80,7 +80,7 @@ BANNED_WORDS = re.compile(r"\b(watermark|low_?water|high_?water|snapshot_time|de
 @cache
 def modules() -> tuple[tuple[str, ast.Module, str], ...]:
     """Returns each product module's path below the root, its tree and its text."""
-    folders = ("mz_dagster", "assets", "resources", "sensors")
+    folders = ("mz_dagster", "assets", "resources", "sensors", "examples")
     paths = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
     texts = [(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
     gc.disable()  # two thirds of the time goes into looking for garbage among a million nodes
@@ -358,7 +358,7 @@ def test_files_are_one_sitting_and_bear_telling_names() -> None:
         assert Path(path).stem not in BANNED_FILE_NAMES, path
 
 
-@pytest.mark.parametrize("folder", ["mz_dagster", "assets", "resources", "sensors"])
+@pytest.mark.parametrize("folder", ["mz_dagster", "assets", "resources", "sensors", "examples"])
 def test_words_are_the_formalisms(folder: str) -> None:
     wrong = [
         f"{path}: {found.group()}"
