@@ -9,10 +9,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 import boto3
+import pytest
+
+from mz_dagster.adapter import Connection
+from tests.opened import opened
 
 BUCKET = "lake"
 SECRET = "plAnted+secRet/7f3c0b"
@@ -46,6 +51,25 @@ class Store:
             aws_secret_access_key=self.secret,
             region_name="us-east-1",
         )
+
+    @property
+    def statements(self) -> list[str]:
+        """What gives a project the connection `store`, whose secret is the variable `STORE_SECRET`."""
+        return [
+            "CREATE SECRET hidden AS '${STORE_SECRET}'",
+            f"CREATE CONNECTION store TO S3 (ACCESS KEY ID '{self.key}', SECRET ACCESS KEY = SECRET hidden, "
+            f"REGION = 'us-east-1', ENDPOINT = '{self.endpoint}')",
+        ]
+
+
+@contextmanager
+def opened_beside(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """Opens a new project that has the connection `store`."""
+    monkeypatch.setenv("STORE_SECRET", store.secret)
+    with opened(root) as connection:
+        for statement in store.statements:
+            connection.execute(statement)
+        yield connection
 
 
 @contextmanager

@@ -20,10 +20,8 @@ from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedObject
 from mz_dagster.storage.object_store import SecretUnavailable
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
-from tests.object_store import BUCKET, Store, running_store
-from tests.opened import opened
+from tests.object_store import BUCKET, Store, opened_beside, running_store
 from tests.source.landing import bind, poll, records
-from tests.source.test_object_store import statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,10 +35,7 @@ def store() -> Iterator[Store]:
 
 @pytest.fixture
 def connection(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("STORE_SECRET", store.secret)
-    with opened(tmp_path) as connection:
-        for statement in statements(store):
-            connection.execute(statement)
+    with opened_beside(store, tmp_path, monkeypatch) as connection:
         yield connection
 
 

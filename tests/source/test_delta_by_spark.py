@@ -13,7 +13,6 @@ from mz_dagster.adapter import Connection
 from tests.errors import says_what_to_do
 from tests.object_store import BUCKET, running_store
 from tests.opened import opened
-from tests.source.test_object_store import statements
 
 CREATE = "CREATE SOURCE t (a bigint, p text, at timestamptz, n bigint) FROM DELTA (URI 'lake/t')"
 
@@ -99,7 +98,7 @@ def test_deletion_vectors_are_found_in_an_object_store(
 
         spark.sql(f"DELETE FROM {of} WHERE a IN (1, 7)")
         put()
-        for statement in statements(store):
+        for statement in store.statements:
             connection.execute(statement)
         connection.execute(f"CREATE SOURCE t FROM DELTA (URI 's3://{BUCKET}/some-where', CONNECTION store)")
         for change in ("SELECT 1", f"DELETE FROM {of} WHERE a = 2", f"UPDATE {of} SET a = 99 WHERE a = 8"):

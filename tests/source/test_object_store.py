@@ -25,8 +25,7 @@ from mz_dagster.storage.object_store import S3
 from mz_dagster.storage.sink.sink import SinkTaken
 from tests.adapter.test_delta_sinks import stands, step
 from tests.errors import says_what_to_do
-from tests.object_store import BUCKET, Store, running_store
-from tests.opened import opened
+from tests.object_store import BUCKET, Store, opened_beside, running_store
 from tests.source import test_delta, test_delta_upsert
 from tests.source.test_delta import TIMELINE, held, last_tick, reference, rows, unpolled
 
@@ -55,19 +54,8 @@ def table(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def connection(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("STORE_SECRET", store.secret)
-    with opened(tmp_path) as connection:
-        for statement in statements(store):
-            connection.execute(statement)
+    with opened_beside(store, tmp_path, monkeypatch) as connection:
         yield connection
-
-
-def statements(store: Store) -> list[str]:
-    return [
-        "CREATE SECRET hidden AS '${STORE_SECRET}'",
-        f"CREATE CONNECTION store TO S3 (ACCESS KEY ID '{store.key}', SECRET ACCESS KEY = SECRET hidden, "
-        f"REGION = 'us-east-1', ENDPOINT = '{store.endpoint}')",
-    ]
 
 
 def delta(uri: str) -> str:
@@ -201,7 +189,7 @@ def test_a_secret_is_nowhere(
     shutil.rmtree(root / "assets")
     (root / "assets").mkdir()
     files = [
-        *statements(running),
+        *running.statements,
         f"CREATE SOURCE t (a bigint) FROM {delta(table)}",
         f"CREATE SOURCE gone (a bigint) FROM {delta(table.replace(BUCKET, 'nobucket'))}",
         "CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t",

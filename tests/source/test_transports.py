@@ -28,7 +28,6 @@ from tests.iceberg_tables import catalog_in
 from tests.object_store import BUCKET, Store, running_store
 from tests.opened import opened
 from tests.source.landing import poll
-from tests.source.test_object_store import statements
 
 Rows = Sequence[tuple[int, str | None]]
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -126,7 +125,7 @@ class FilesInBucket(InBucket):
     @property
     def create(self) -> Sequence[str]:
         files = f"FILES (URI '{self.uri}', CONNECTION store)"
-        return [*statements(self.store), f"CREATE SOURCE s (id bigint, name text) FROM {files} FORMAT JSON"]
+        return [*self.store.statements, f"CREATE SOURCE s (id bigint, name text) FROM {files} FORMAT JSON"]
 
     def put(self, rows: Rows) -> None:
         key = f"{self.prefix}/{next(self.numbers)}.jsonl"
@@ -146,7 +145,7 @@ class DeltaInBucket(InBucket):
     @property
     def create(self) -> Sequence[str]:
         delta = f"DELTA (URI '{self.uri}', CONNECTION store)"
-        return [*statements(self.store), f"CREATE SOURCE s (id bigint, name text) FROM {delta}"]
+        return [*self.store.statements, f"CREATE SOURCE s (id bigint, name text) FROM {delta}"]
 
     def put(self, rows: Rows) -> None:
         options = {

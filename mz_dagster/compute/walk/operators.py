@@ -184,21 +184,9 @@ class Walk(Generic[F]):
             case UnionAll():
                 parts = [part for part in self._below(node, bound) if part is not None]
                 return operators.union(node, parts) if parts else None
-            case Linear():
+            case Linear() | NegateAll() | Repeat() | Catch() | Unnest():
                 (below,) = self._below(node, bound)
-                return None if below is None else operators.linear(node, below)
-            case NegateAll():
-                (below,) = self._below(node, bound)
-                return None if below is None else operators.negate(node, below)
-            case Repeat():
-                (below,) = self._below(node, bound)
-                return None if below is None else operators.repeat(node, below)
-            case Catch():
-                (below,) = self._below(node, bound)
-                return None if below is None else operators.catch(node, below)
-            case Unnest():
-                (below,) = self._below(node, bound)
-                return None if below is None else operators.unnest(node, below)
+                return None if below is None else self._of_each_update(node, below)
             case DeltaJoin():
                 compared = operators.compared(node, user or node)
                 own = identity(node)
@@ -213,6 +201,22 @@ class Walk(Generic[F]):
                 return None if changes is None else operators.tournament(node, changes, table)
             case TemporalState():
                 return operators.temporal(node, self._frame(node.input, {}))
+            case _:
+                assert_never(node)
+
+    def _of_each_update(self, node: Linear | NegateAll | Repeat | Catch | Unnest, below: F) -> F:
+        """Returns what an operator makes of each update of its input by itself."""
+        match node:
+            case Linear():
+                return self._operators.linear(node, below)
+            case NegateAll():
+                return self._operators.negate(node, below)
+            case Repeat():
+                return self._operators.repeat(node, below)
+            case Catch():
+                return self._operators.catch(node, below)
+            case Unnest():
+                return self._operators.unnest(node, below)
             case _:
                 assert_never(node)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -115,17 +115,9 @@ class ContentWalk(Walk[pa.Table]):
             case UnionAll():
                 for one in node.inputs:
                     yield from self._portions(one, rows)
-            case Linear():
-                yield from (operators.linear(node, part) for part in self._portions(node.input, rows, node))
-            case NegateAll():
-                yield from map(operators.negate, repeat(node), self._portions(node.input, rows))
-            case Repeat():
-                yield from map(operators.repeat, repeat(node), self._portions(node.input, rows))
-            case Catch():
-                yield from map(operators.catch, repeat(node), self._portions(node.input, rows))
-            case Unnest():
-                for part in self._portions(node.input, rows):
-                    yield from _in_parts(partial(operators.unnest, node), part)
+            case Linear() | NegateAll() | Repeat() | Catch() | Unnest():
+                for part in self._portions(node.input, rows, node if isinstance(node, Linear) else None):
+                    yield from _in_parts(partial(self._of_each_update, node), part)
             case DeltaJoin():
                 yield from self._joined_portions(node, rows, operators.compared(node, user or node))
             case _:

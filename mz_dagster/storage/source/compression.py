@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
+from mz_dagster.storage.source.described import is_of_lines
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: Names' ends, and what Arrow calls the codec.
@@ -33,7 +34,7 @@ def codec_of(path: str, format_: str) -> str | None:
         ('gzip', 'zstd', None)
     """
     ending = next((ending for ending in _CODECS if path.endswith(ending)), None)
-    return _CODECS[ending] if ending is not None and format_ in ("json", "csv") else None
+    return _CODECS[ending] if ending is not None and is_of_lines(format_) else None
 
 
 def most_held(size: int) -> int:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.file_place import FilePlace
+from mz_dagster.storage.source.parquet_schema import TEXTUAL
 
 
 class Described(Protocol):
@@ -51,3 +52,19 @@ class Described(Protocol):
     def file_columns(self) -> Sequence[Column]:
         """The others, which files have."""
         ...
+
+
+def is_of_lines(format_: str) -> bool:
+    """Returns whether files of a format are lines of text, not rows of typed columns."""
+    return format_ in ("json", "csv")
+
+
+def unit_of(source: Described) -> str:
+    """Returns what a record is called by its place in a file."""
+    return "line" if is_of_lines(source.format) else "row"
+
+
+def is_typed(source: Described, column: Column) -> bool:
+    """Returns whether files hold a column's cells in a type of theirs, not as text that is decoded."""
+    is_text = is_of_lines(source.format) or column.name in source.partition or column.type.kind in TEXTUAL
+    return not is_text

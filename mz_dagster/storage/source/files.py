@@ -298,10 +298,8 @@ class FileSource(RecordSource):
         digest, size = sha256(), 0
         try:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            with self.place.fetched(bound.path) as fetched, open(folder / path, "wb") as copy:
-                _compare(bound, None if fetched is None else fetched[1])
-                assert fetched is not None, "there is none only where it is not as it was bound"
-                for block in self._blocks(fetched[0], bound):
+            with self._fetched(bound) as fetched, open(folder / path, "wb") as copy:
+                for block in self._blocks(fetched, bound):
                     copy.write(block)
                     digest.update(block)
                     size += len(block)
@@ -312,6 +310,14 @@ class FileSource(RecordSource):
                 hint='Make room there, or let the setting "engine" be "local" for a step; nothing was read.',
             ) from error
         return BoundFile(path, size, digest.hexdigest())
+
+    @contextmanager
+    def _fetched(self, bound: BoundFile) -> Iterator[Path]:
+        """Has a bound file, as it was bound, in a folder of this machine during the block, and yields that."""
+        with self.place.fetched(bound.path) as fetched:
+            _compare(bound, None if fetched is None else fetched[1])
+            assert fetched is not None, "there is none only where it is not as it was bound"
+            yield fetched[0]
 
     def _blocks(self, folder: Path, file: BoundFile) -> Iterator[bytes]:
         """Yields what a file holds that is in a folder of this machine."""
@@ -379,10 +385,8 @@ class FileSource(RecordSource):
         unknown = [file for file in files if file not in self._held and codec_of(file.path, self.format)]
         if least + sum(most_held(file.size) for file in unknown) > enough:
             for file in unknown:
-                with self.place.fetched(file.path) as fetched:
-                    _compare(file, None if fetched is None else fetched[1])
-                    assert fetched is not None, "there is none only where it is not as it was bound"
-                    self._held[file] = sum(map(len, self._blocks(fetched[0], file)))
+                with self._fetched(file) as fetched:
+                    self._held[file] = sum(map(len, self._blocks(fetched, file)))
         return sum(self._held.get(file, file.size) for file in files)
 
     def counted_rows(self, bindings: Sequence[Binding]) -> int:

@@ -29,11 +29,11 @@ from mz_dagster.storage.source.cells import PLACE, cell
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.csv_lines import cells_of_fields
 from mz_dagster.storage.source.decode import decode, why_not
-from mz_dagster.storage.source.described import Described
+from mz_dagster.storage.source.described import Described, is_typed, unit_of
 from mz_dagster.storage.source.faults import NULL_KEY, null_in, out_of_range
 from mz_dagster.storage.source.json_lines import cells_of_json
 from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert
-from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+from mz_dagster.storage.source.parquet_schema import read_schema
 from mz_dagster.storage.source.partition_folders import partition_texts
 from mz_dagster.storage.source.text_lines import read_lines
 from mz_dagster.storage.spark.schema import spark_type
@@ -124,10 +124,7 @@ def _named(cells: DataFrame, source: Described) -> DataFrame:
 def _records(cells: DataFrame, source: Described) -> DataFrame:
     columns, key = source.columns, source.key or ()
     upsert = source.key is not None
-    typed = [
-        source.format == "parquet" and column.type.kind not in TEXTUAL and column.name not in source.partition
-        for column in columns
-    ]
+    typed = [is_typed(source, column) for column in columns]
     # Values and what is told from them stand in projections of their own: Spark then computes each value once, and does
     # not copy its expression to every place that asks whether it is NULL.
     decoded = cells.select(
@@ -180,7 +177,7 @@ def _records(cells: DataFrame, source: Described) -> DataFrame:
             ),
         )
     )
-    unit = F.lit(f'", {"row" if source.format == "parquet" else "line"} ')
+    unit = F.lit(f'", {unit_of(source)} ')
     error = F.concat(
         message, F.lit(' (file "'), F.col("mz_path"), unit, F.col("mz_row").cast("string"), at_column, F.lit(")")
     )

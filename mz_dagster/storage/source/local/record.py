@@ -17,14 +17,14 @@ from mz_dagster.catalog import in_shard
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.source.csv_header import read_header
-from mz_dagster.storage.source.described import Described
+from mz_dagster.storage.source.described import Described, is_typed, unit_of
 from mz_dagster.storage.source.faults import NULL_KEY, null_in
 from mz_dagster.storage.source.local.cells import Cells, positions, without
 from mz_dagster.storage.source.local.csv_lines import cells_of_csv
 from mz_dagster.storage.source.local.decode import decoded
 from mz_dagster.storage.source.local.json_lines import cells_of_json
 from mz_dagster.storage.source.local.parquet_rows import cells_of_parquet, converted
-from mz_dagster.storage.source.parquet_schema import TEXTUAL, read_schema
+from mz_dagster.storage.source.parquet_schema import read_schema
 from mz_dagster.storage.source.partition_folders import partition_texts
 
 #: The folder of files whose content is at hand.
@@ -96,9 +96,8 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
         if of_key is not None:
             unkeyed.add(row)
         if (fault := of_key or of_value) is not None:
-            unit = "line" if source.format in ("json", "csv") else "row"
             column = "" if fault.column is None else f', column "{columns[fault.column].name}"'
-            errors[row] = f'{fault.message} (file "{path}", {unit} {cells.numbers[row]}{column})'
+            errors[row] = f'{fault.message} (file "{path}", {unit_of(source)} {cells.numbers[row]}{column})'
     gone = {*errors, *deleted}
     data = [
         without(value, unkeyed if key is not None and column.name in key else gone)
@@ -117,10 +116,9 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
 def _typed(source: Described, cells: Cells, i: int) -> tuple[pa.Array, Mapping[int, str]]:
     """Returns the values of a declared column and what is wrong with its cells, by row."""
     column, found = source.columns[i], cells.columns[i]
-    has_types = source.format not in ("json", "csv") and column.name not in source.partition
-    is_typed = has_types and column.type.kind not in TEXTUAL
-    texts = found if is_typed else found.cast(pa.string())
-    values, undecoded = converted(found, column.type) if is_typed else decoded(texts, column.type)
+    has_type = is_typed(source, column)
+    texts = found if has_type else found.cast(pa.string())
+    values, undecoded = converted(found, column.type) if has_type else decoded(texts, column.type)
     faults = dict(undecoded)
     if found.null_count and (not column.nullable or column.name in (source.key or ())):
         faults.update(dict.fromkeys(positions(found.is_null()), null_in(column.name)))
