@@ -15,8 +15,6 @@ UV := $(or $(shell command -v uv),.make/lock/bin/uv)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
-# Dagster's instance is the project's own.
-export DAGSTER_HOME ?= $(CURDIR)/.mz/dagster
 export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
@@ -64,6 +62,8 @@ postgres:
 chromium:
 	@sh setup/system.sh chromium
 
+# Dagster's instance is the project's own.
+run: export DAGSTER_HOME ?= $(CURDIR)/.mz/dagster
 run: setup ## replay TICKS=n ticks of the demo, by ENGINE=spark or local, and print what they made; else open the UI
 	@mkdir -p "$(DAGSTER_HOME)"
 	$(if $(ENGINE),MZ_ENGINE=$(ENGINE)) $(BIN)/mz-dagster $(if $(TICKS),run --ticks $(TICKS),dev)

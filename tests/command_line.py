@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
@@ -75,4 +76,8 @@ def _command(
         os.dup2(os.open(Path(streams, name), os.O_RDWR | os.O_CREAT), number)
     with open(0) as sys.stdin, open(1, "w") as sys.stdout, open(2, "w") as sys.stderr:
         warnings.simplefilter("default")
-        sys.exit(program(arguments))
+        try:
+            sys.exit(program(arguments))
+        except Exception:  # what started the process would write it where it came from, to files that are closed then
+            traceback.print_exc()
+            sys.exit(1)

@@ -61,6 +61,9 @@ for folder in sys.argv[1:2] if by_our_hand else sys.argv[1:]:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Tests have Dagster's instances of their own: that of who runs them may have daemons, or not exist.
+os.environ.pop("DAGSTER_HOME", None)
+
 # Modules, tests and plans are many objects that stay: to look for cycles as often as by default takes a tenth of all.
 gc.set_threshold(50_000, 20, 20)
 
