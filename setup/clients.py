@@ -1,9 +1,9 @@
 """Fetches clients that tests connect with and this environment lacks, into `.make/clients`, within a bounded time.
 
-pgjdbc comes by Spark's own package resolution, as Delta's jars do, and is held against its hash; node's `pg` comes by
-npm, which holds every package against the hash in `tests/wire/clients/package-lock.json`. dbt, whose packages are many
-and older than the project's, is installed in an environment of its own, by the hashes in `dbt-requirements.txt` there
-(`make lock` writes them anew).
+pgjdbc comes by Spark's own package resolution, as Delta's jars do, and is held against its hash; node's `pg` and
+Azurite, which is Azure's Blob Storage to tests, come by npm, which holds every package against the hash in
+`tests/wire/clients/package-lock.json`. dbt, whose packages are many and older than the project's, is installed in an
+environment of its own, by the hashes in `dbt-requirements.txt` there (`make lock` writes them anew).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> int:
     """Returns 0 if the clients are there."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
-        failure = _fetch_pgjdbc() or _fetch_pg() or _fetch_dbt()
+        failure = _fetch_pgjdbc() or _fetch_node() or _fetch_dbt()
     except subprocess.TimeoutExpired as late:
         failure = f"{late.cmd[0]} was not done within {_SECONDS} s; try again."
     if failure:
@@ -69,13 +69,13 @@ def _is_right(jar: Path) -> bool:
     return hashlib.sha256(jar.read_bytes()).hexdigest() == _SHA256
 
 
-def _fetch_pg() -> str:
-    """Fetches node's pg; returns what went wrong, if anything did."""
+def _fetch_node() -> str:
+    """Fetches node's packages; returns what went wrong, if anything did."""
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(_ROOT / "tests" / "wire" / "clients" / name, FOLDER / name)
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
     done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=FOLDER)
-    return f"{done.stdout}{done.stderr}\nnpm could not install node's pg." if done.returncode else ""
+    return f"{done.stdout}{done.stderr}\nnpm could not install node's packages." if done.returncode else ""
 
 
 def _fetch_dbt() -> str:

@@ -53,7 +53,7 @@ from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
 from mz_dagster.sql.statements import CheckOptions, Name
 from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.iceberg_catalog import CatalogKind, IcebergCatalog
-from mz_dagster.storage.object_store import S3, Secret
+from mz_dagster.storage.object_store import OBJECT_STORES, S3, ObjectStore, Secret
 from mz_dagster.storage.sink.delta_columns import check_columns
 from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
@@ -75,9 +75,9 @@ Definable = (
 Origin = Files | Delta | Iceberg
 
 #: What a secret or a connection stands for.
-Means = Secret | S3 | IcebergCatalog
+Means = Secret | ObjectStore | IcebergCatalog
 
-_Connected = TypeVar("_Connected", S3, IcebergCatalog)
+_Connected = TypeVar("_Connected", bound=ObjectStore | IcebergCatalog)
 
 #: The option of a connection that names another one.
 _STORE = "s3 connection"
@@ -279,10 +279,12 @@ def _connection(statement: CreateConnection, resolver: Resolver, called: str) ->
         else:
             named[str(value)], secret = _secret(value, resolver)
             options.append((option, secret))
-    means: S3 | IcebergCatalog = S3(called, tuple(options))
+    means: ObjectStore | IcebergCatalog
     if statement.kind == "iceberg catalog":
         type_ = cast(CatalogKind, statement.options["catalog type"])
         means = IcebergCatalog(called, type_, tuple(options), store)
+    else:
+        means = OBJECT_STORES[statement.kind](called, tuple(options))
     return Definition(
         "connection",
         called,
@@ -367,7 +369,9 @@ def means_of(origin: Origin, resolver: Resolver) -> tuple[dict[str, GlobalId], M
     if origin.connection is None:
         return {}, None
     if isinstance(origin, Delta | Files):
-        item, means = _means(origin.connection, resolver, S3)
+        uri = origin.uri if isinstance(origin, Delta) else origin.folder
+        kind = next(one for one in OBJECT_STORES.values() if uri.startswith(f"{one.scheme}://"))
+        item, means = _means(origin.connection, resolver, kind)
         return {str(origin.connection): item.id}, means
     item, catalog = _means(origin.connection, resolver, IcebergCatalog)
     return {str(origin.connection): item.id}, catalog
@@ -377,9 +381,11 @@ def _means(name: Name, resolver: Resolver, kind: type[_Connected]) -> tuple[Item
     """Returns a connection of a kind, and what it stands for."""
     item = resolver.resolve(name.parts)
     if item is None or not isinstance(item.means, kind):
+        words = kind.words if issubclass(kind, ObjectStore) else "ICEBERG CATALOG"
+        is_another = item is not None and isinstance(item.means, ObjectStore | IcebergCatalog)
         raise UndefinedObject(
-            f'connection "{name}" does not exist',
-            hint=f"CREATE CONNECTION {name} TO {'S3' if kind is S3 else 'ICEBERG CATALOG'} (...).",
+            f'connection "{name}" does not lead to {words}' if is_another else f'connection "{name}" does not exist',
+            hint=f"CREATE CONNECTION {'name' if is_another else name} TO {words} (...).",
             position=name.offset + 1,
         )
     return item, item.means

@@ -12,7 +12,7 @@ from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import CreateSource, Delta, Files, Iceberg
 from mz_dagster.storage.iceberg_catalog import IcebergCatalog
-from mz_dagster.storage.object_store import S3
+from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
@@ -80,7 +80,7 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
 
 def _file_place(files: Files, means: Means | None, project: Project) -> FilePlace:
     """Returns where the files of a source are."""
-    if isinstance(means, S3):
+    if isinstance(means, ObjectStore):
         from mz_dagster.storage.source.bucket import InBucket  # no other source needs its library
 
         return InBucket(files.folder.rstrip("/"), means, project.root)
@@ -115,7 +115,7 @@ def _iceberg_source() -> type[IcebergSource]:
 
 def _table(uri: str, store: Means | None, project: Project) -> TablePlace:
     """Returns where a table is that is to be read, or that is in a store."""
-    return InStore(uri, store, project.root) if isinstance(store, S3) else Folder(project.table_folder(uri))
+    return InStore(uri, store, project.root) if isinstance(store, ObjectStore) else Folder(project.table_folder(uri))
 
 
 def declared_columns(statement: CreateSource, resolver: Resolver, project: Project) -> str:

@@ -487,8 +487,9 @@ def _local_path(uri: str) -> str:
     if scheme != "file" or not rest.startswith("/"):
         raise NotSupportedError(
             f'tables of "{scheme}://" are not supported yet',
-            detail="Tables are in a file system that this process sees, or in a store that speaks S3's protocol.",
-            hint="Name a folder, relative to the project, or file:///..., or s3://... with a CONNECTION.",
+            detail="Tables are in a file system that this process sees, or in an object store: S3, GCS or Azure.",
+            hint="Name a folder, relative to the project, or file:///..., or s3://..., gs://... or az://... with a "
+            "CONNECTION.",
         )
     return unquote(rest)
 

@@ -23,7 +23,7 @@ from mz_dagster.sql.statements import Name, Statement
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+", re.DOTALL)
 
 #: What a connection leads to.
-ConnectionKind = Literal["s3", "iceberg catalog"]
+ConnectionKind = Literal["s3", "gcs", "azure", "iceberg catalog"]
 
 #: The options of each kind of connection: their words, and what each is.
 _OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "connection"]]] = {
@@ -32,6 +32,16 @@ _OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "
         ("secret", "access", "key"): "secret",
         ("session", "token"): "secret",
         ("region",): "text",
+        ("endpoint",): "text",
+    },
+    "gcs": {("service", "account", "key"): "secret"},
+    "azure": {
+        ("account", "name"): "text",
+        ("account", "key"): "secret",
+        ("sas", "token"): "secret",
+        ("client", "id"): "text",
+        ("client", "secret"): "secret",
+        ("tenant", "id"): "text",
         ("endpoint",): "text",
     },
     "iceberg catalog": {
@@ -68,7 +78,7 @@ class CreateSecret(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateConnection(Statement):
-    """`CREATE CONNECTION name TO S3 | ICEBERG CATALOG (option = 'value' | SECRET name, ...)`.
+    """`CREATE CONNECTION name TO S3 | GCS | AZURE | ICEBERG CATALOG (option = 'value' | SECRET name, ...)`.
 
     Attributes:
         name: Its name.
@@ -109,7 +119,7 @@ def parse_create_connection(cursor: TokenCursor, common: Common) -> CreateConnec
 
     Raises:
         InvalidTableDefinition: A secret is written out, or options are missing or do not go together.
-        UnsupportedForm: It leads to something else than S3 or a catalog of Iceberg tables.
+        UnsupportedForm: It leads to something else than an object store or a catalog of Iceberg tables.
     """
     with _not_repeating(cursor):
         found = _connection(cursor, common)
@@ -121,14 +131,11 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
     if_not_exists = cursor.accepts("if", "not", "exists")
     name = cursor.name()
     cursor.expects("to")
-    kind: ConnectionKind
-    if cursor.accepts("s3"):
-        kind = "s3"
-    elif cursor.accepts("iceberg", "catalog"):
-        kind = "iceberg catalog"
-    else:
+    kind = next((kind for kind in _OPTIONS if cursor.accepts(*kind.split())), None)
+    if kind is None:
         raise cursor.refuse(
-            "this kind of connection", "Only S3 is known, with what speaks its protocol, and ICEBERG CATALOG."
+            "this kind of connection",
+            "S3 is known, with what speaks its protocol, GCS, AZURE and ICEBERG CATALOG.",
         )
     cursor.expects_symbol("(")
     options: dict[str, str | Name] = {}
@@ -157,6 +164,8 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
         )
     if kind == "iceberg catalog":
         _check_catalog(options)
+    if kind == "azure":
+        _check_azure(options)
     return CreateConnection(*common, name, kind, options, if_not_exists)
 
 
@@ -175,6 +184,21 @@ def _check_catalog(options: dict[str, str | Name]) -> None:
     wrong = [one for one in options if (one in _OF_REST) != (type_ == "rest") and one in (*_OF_REST, "name")]
     if wrong:
         raise InvalidTableDefinition(f"{wrong[0].upper()} is no option of a catalog of type '{type_}'")
+
+
+def _check_azure(options: dict[str, str | Name]) -> None:
+    if "account name" not in options:
+        raise InvalidTableDefinition(
+            "a connection to Azure requires an ACCOUNT NAME", hint="Write ACCOUNT NAME = '...', the storage account's."
+        )
+    principal = {"client id", "client secret", "tenant id"} & options.keys()
+    ways = ["account key" in options, "sas token" in options, bool(principal)]
+    if sum(ways) > 1 or len(principal) not in (0, 3):
+        raise InvalidTableDefinition(
+            "a connection to Azure has one way to get in",
+            hint="Give ACCOUNT KEY, or SAS TOKEN, or CLIENT ID with CLIENT SECRET and TENANT ID; or none: then the "
+            "machine's own identity is used.",
+        )
 
 
 @contextmanager

@@ -148,8 +148,9 @@ def parse_delta(cursor: TokenCursor) -> Delta:
         cursor.accepts_symbol("=")
         connection = cursor.name()
     cursor.expects_symbol(")")
-    in_store = uri.startswith("s3://")
-    if in_store and not re.fullmatch(r"s3://[\w.-]+(/[\w.~=-]+)+/?", uri, re.ASCII):
+    store = _store_of(uri)
+    in_store = store is not None
+    if in_store and not re.fullmatch(r"\w+://[\w.-]+(/[\w.~=-]+)+/?", uri, re.ASCII):
         raise InvalidTableDefinition(
             f'"{uri}" names no table that is read',
             detail="Of paths in a bucket those are read that have letters of ASCII, digits, and . _ - ~ = in them.",
@@ -159,12 +160,22 @@ def parse_delta(cursor: TokenCursor) -> Delta:
     if in_store != (connection is not None):
         raise InvalidTableDefinition(
             f'"{uri}" {"needs a CONNECTION" if in_store else "is reached without a CONNECTION"}',
-            hint="CREATE CONNECTION name TO S3 (...), and write DELTA (URI 's3://...', CONNECTION name)."
-            if in_store
-            else "Leave it away, or name a table at s3://.",
+            hint=f"CREATE CONNECTION name TO {_STORES[store]} (...), and write DELTA (URI '...', CONNECTION name)."
+            if store is not None
+            else "Leave it away, or name a table at s3://, gs:// or az://.",
             position=place.start + 1,
         )
     return Delta(uri.rstrip("/") if in_store else uri, place.start, connection=connection)
+
+
+#: What leads to object stores, by how URIs of what is there begin.
+_STORES = {"s3": "S3", "gs": "GCS", "az": "AZURE"}
+
+
+def _store_of(uri: str) -> str | None:
+    """Returns how a URI begins that leads to an object store; None if it is another."""
+    scheme, separated, _ = uri.partition("://")
+    return scheme if separated and scheme in _STORES else None
 
 
 def _iceberg(cursor: TokenCursor) -> Iceberg:
@@ -283,9 +294,10 @@ def _files(cursor: TokenCursor) -> _Found:
             position=opening.start + 1,
         )
     if (uri is None) != (connection is None):
+        kind = _STORES[_store_of(uri or "") or "s3"]
         raise InvalidTableDefinition(
             "FOLDER is reached without a CONNECTION" if uri is None else f'"{uri}" needs a CONNECTION',
-            hint="CREATE CONNECTION name TO S3 (...), and write FILES (URI 's3://...', CONNECTION name).",
+            hint=f"CREATE CONNECTION name TO {kind} (...), and write FILES (URI '...', CONNECTION name).",
             position=opening.start + 1,
         )
     return _Found(folder or uri or "", found.get("pattern"), connection, partition)
@@ -334,13 +346,15 @@ def _check_partition(found: _Found, columns: Sequence[ColumnDefinition], key: Se
 
 def _check_bucket(uri: str, offset: int) -> None:
     """Raises if a URI names no prefix of a bucket that is listed."""
-    if not re.fullmatch(r"s3://[\w.-]+(/[^/]+)*/?", uri, re.ASCII) or any(
-        one in (".", "..") for one in uri.removeprefix("s3://").split("/")
+    if (
+        _store_of(uri) is None
+        or not re.fullmatch(r"\w+://[\w.-]+(/[^/]+)*/?", uri, re.ASCII)
+        or any(one in (".", "..") for one in uri.split("/"))
     ):
         raise InvalidTableDefinition(
             f'"{uri}" names no files that are read',
-            detail="Files are read from folders of this machine and from buckets that speak S3's protocol.",
-            hint="Write s3://bucket/path/of/files.",
+            detail="Files are read from folders of this machine and from object stores.",
+            hint="Write s3://bucket/path/of/files, or gs:// or az:// likewise.",
             position=offset + 1,
         )
 

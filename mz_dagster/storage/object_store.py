@@ -5,21 +5,15 @@ Nothing here shows a value: what is printed of a reference is where it leads, an
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from mz_dagster.errors import OperationalError
-
-#: The settings of delta-rs and its object store, by the options of CREATE CONNECTION ... TO S3.
-_SETTINGS = {
-    "access key id": "aws_access_key_id",
-    "secret access key": "aws_secret_access_key",
-    "session token": "aws_session_token",
-    "region": "aws_region",
-    "endpoint": "aws_endpoint",
-}
 
 
 class SecretUnavailable(OperationalError):
@@ -71,13 +65,19 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class S3:
-    """A store that speaks S3's protocol.
+class ObjectStore:
+    """A store of objects, by the protocol that a subclass is of.
 
     Attributes:
         name: What SQL calls the connection.
         options: Its settings, by the names that CREATE CONNECTION has for them.
     """
+
+    #: How the URIs of what is there begin, and what stands behind `CREATE CONNECTION ... TO`.
+    scheme: ClassVar[str]
+    words: ClassVar[str]
+    #: The settings of delta-rs and its object store, by the options of CREATE CONNECTION.
+    names: ClassVar[Mapping[str, str]]
 
     name: str
     options: tuple[tuple[str, str | Secret], ...]
@@ -92,9 +92,63 @@ class S3:
             SecretUnavailable: A secret is not there.
         """
         found = {
-            _SETTINGS[option]: value.value(root) if isinstance(value, Secret) else value
+            self.names[option]: value.value(root) if isinstance(value, Secret) else value
             for option, value in self.options
         }
-        if found.get("aws_endpoint", "").startswith("http://"):
-            found["aws_allow_http"] = "true"
+        if self._endpoint(found).startswith("http://"):
+            found["allow_http"] = "true"
         return found
+
+    def _endpoint(self, settings: Mapping[str, str]) -> str:
+        """Returns the URL that settings say of a store; nothing if they say none."""
+        return next((value for name, value in settings.items() if name.endswith("_endpoint")), "")
+
+
+class S3(ObjectStore):
+    """A store that speaks S3's protocol."""
+
+    scheme = "s3"
+    words = "S3"
+    names: ClassVar[Mapping[str, str]] = {
+        "access key id": "aws_access_key_id",
+        "secret access key": "aws_secret_access_key",
+        "session token": "aws_session_token",
+        "region": "aws_region",
+        "endpoint": "aws_endpoint",
+    }
+
+
+class Azure(ObjectStore):
+    """Azure's Blob Storage."""
+
+    scheme = "az"
+    words = "AZURE"
+    names: ClassVar[Mapping[str, str]] = {
+        "account name": "azure_storage_account_name",
+        "account key": "azure_storage_account_key",
+        "sas token": "azure_storage_sas_key",
+        "client id": "azure_storage_client_id",
+        "client secret": "azure_storage_client_secret",
+        "tenant id": "azure_storage_tenant_id",
+        "endpoint": "azure_storage_endpoint",
+    }
+
+
+class Gcs(ObjectStore):
+    """Google's Cloud Storage."""
+
+    scheme = "gs"
+    words = "GCS"
+    names: ClassVar[Mapping[str, str]] = {"service account key": "google_service_account_key"}
+
+    def _endpoint(self, settings: Mapping[str, str]) -> str:
+        """Returns the URL that a key names, which is none of Google's then."""
+        with suppress(ValueError):
+            key = json.loads(settings.get("google_service_account_key", "{}"))
+            if isinstance(key, dict):
+                return str(key.get("gcs_base_url", ""))
+        return ""
+
+
+#: By what `CREATE CONNECTION ... TO` names.
+OBJECT_STORES: Mapping[str, type[ObjectStore]] = {"s3": S3, "gcs": Gcs, "azure": Azure}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_folder, sync, sync_files
-from mz_dagster.storage.object_store import S3
+from mz_dagster.storage.object_store import ObjectStore
 
 #: Where in a table its log is.
 LOG = "_delta_log"
@@ -152,13 +152,13 @@ class InStore(TablePlace):
     """A prefix of a bucket. What is written there lasts once the store has said so.
 
     Attributes:
-        uri: `s3://bucket/prefix`.
+        uri: `s3://bucket/prefix`; or `gs`, or `az` with a container.
         store: What leads there.
         root: Where relative paths of secrets lead from.
     """
 
     uri: str
-    store: S3
+    store: ObjectStore
     root: Path
 
     def __str__(self) -> str:
@@ -209,9 +209,10 @@ class InStore(TablePlace):
 
     def add(self, path: str, content: bytes) -> int:
         """Writes a file; see `TablePlace.add`."""
-        # By Arrow's client: what delta-rs opens for Arrow takes no buffers of Arrow's.
-        with _arrow_client(self._settings()).open_output_stream(f"{self.uri.removeprefix('s3://')}/{path}") as file:
-            file.write(content)
+        # By another client: what delta-rs opens for Arrow takes no buffers of Arrow's.
+        from mz_dagster.storage.object_client import client_of
+
+        client_of(self.uri, self.store.settings(self.root)).put(path, content)
         return SYSTEM_CLOCK.now_ms()
 
     def write(self, data: pa.Table, **options: Any) -> None:
@@ -220,18 +221,6 @@ class InStore(TablePlace):
 
     def sync(self, *paths: str) -> None:
         """Does nothing."""
-
-
-def _arrow_client(settings: Mapping[str, str]) -> pa_fs.S3FileSystem:
-    """Returns Arrow's client of a store, told what delta-rs's is."""
-    options = {
-        "access_key": settings.get("aws_access_key_id"),
-        "secret_key": settings.get("aws_secret_access_key"),
-        "session_token": settings.get("aws_session_token"),
-        "region": settings.get("aws_region"),
-        "endpoint_override": settings.get("aws_endpoint"),
-    }
-    return pa_fs.S3FileSystem(**options, connect_timeout=5, request_timeout=60)
 
 
 def reason(error: BaseException) -> str:

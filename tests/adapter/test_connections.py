@@ -48,7 +48,7 @@ def test_a_connection_has_what_its_secrets_stand_for_when_it_is_used(
         "aws_session_token": "t0ken",
         "aws_region": "eu-west-1",
         "aws_endpoint": "http://here:1",
-        "aws_allow_http": "true",
+        "allow_http": "true",
     }
     assert PLANTED not in repr(store)
 
@@ -105,7 +105,7 @@ def test_a_secret_that_is_written_out_is_refused_and_not_repeated(connection: Co
 @pytest.mark.parametrize(
     ("statement", "error", "text"),
     [
-        ("CREATE CONNECTION c TO KAFKA (BROKER 'b')", Error, "Only S3"),
+        ("CREATE CONNECTION c TO KAFKA (BROKER 'b')", Error, "S3 is known"),
         ("CREATE CONNECTION c TO S3 (REGION 'a', REGION 'b')", InvalidSyntax, "given twice"),
         ("CREATE CONNECTION c TO S3 (BUCKET 'b')", InvalidSyntax, "expected ACCESS KEY ID or"),
         ("CREATE CONNECTION c TO S3 (ACCESS KEY ID = 'me')", InvalidTableDefinition, "go together"),

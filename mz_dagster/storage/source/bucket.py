@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from hashlib import sha256
 from io import BufferedReader, RawIOBase
 from pathlib import Path
@@ -22,17 +21,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import S3Store
 
 from mz_dagster.catalog import BoundFile
-from mz_dagster.storage.object_store import S3
+from mz_dagster.storage.object_client import Client, client_of
+from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.file_place import FilePlace, Look, Looks
 from mz_dagster.storage.source.folder import is_unfinished, pattern_to_regex, refuse_unreadable_name
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, ReadableFile
-    from obstore.store import S3Config
 
 #: What the client raises: of what is not there an OSError, else errors of its own.
 _FAILURES = (BaseError, OSError)
@@ -44,16 +42,16 @@ class InBucket(FilePlace):
     """A prefix of a bucket.
 
     Attributes:
-        uri: `s3://bucket/prefix`, or `s3://bucket`.
+        uri: `s3://bucket/prefix`, or `s3://bucket`; or `gs`, or `az` with a container.
         store: What leads there.
         root: Where relative paths of secrets lead from.
     """
 
     uri: str
-    store: S3
+    store: ObjectStore
     root: Path
     #: The last client, by what tells the settings that it was given from others.
-    _clients: dict[bytes, S3Store] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _clients: dict[bytes, Client] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.uri
@@ -136,27 +134,16 @@ class InBucket(FilePlace):
         """Returns the files: what a store has said that it has lasts."""
         return files
 
-    def _client(self) -> S3Store:
+    def _client(self) -> Client:
         """Returns a client, the same one as long as secrets stand for the same: it has its connections open."""
-        settings: dict[str, Any] = dict(self.store.settings(self.root))
+        settings = self.store.settings(self.root)
         given = sha256(repr(sorted(settings.items())).encode()).digest()
         client = self._clients.get(given)
         if client is None:
-            client = self._made(settings)
+            client = client_of(self.uri, settings)
             self._clients.clear()
             self._clients[given] = client
         return client
-
-    def _made(self, settings: dict[str, Any]) -> S3Store:
-        allow_http = settings.pop("aws_allow_http", "false") == "true"
-        bucket, _, prefix = self.uri.removeprefix("s3://").partition("/")
-        return S3Store(
-            bucket,
-            prefix=prefix or None,
-            config=cast("S3Config", settings),
-            client_options={"allow_http": allow_http, "connect_timeout": "5s", "timeout": "60s"},
-            retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=30)},
-        )
 
     def _objects(self, *, recursive: bool) -> Iterator[ObjectMeta]:
         if not recursive:
@@ -208,8 +195,8 @@ class _Parts(RawIOBase):
 
 
 def _look(found: Mapping[str, Any] | ObjectMeta) -> Look:
-    # A store that says no tag says when the object came.
-    tag = found["e_tag"] or found["last_modified"].isoformat()
+    # A store that says no tag says when the object came. Azure puts tags between quotes, but not in lists.
+    tag = (found["e_tag"] or found["last_modified"].isoformat()).strip('"')
     return Look(found["size"], f"{tag}:{found['size']}")
 
 
@@ -218,7 +205,7 @@ def _reason(error: Exception) -> str:
     text = str(error).split("\n\nDebug source:")[0]
     said = re.search("<Code>([^<]*)</Code>\\s*<Message>([^<]*)</Message>", text)
     if said is not None:
-        return f"{said[1]}: {said[2]}".rstrip(".")
+        return f"{said[1]}: {said[2].splitlines()[0] if said[2] else ''}".rstrip(".: ")
     return " ".join(text.split())[:400].rstrip(".")
 
 

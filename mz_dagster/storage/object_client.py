@@ -1,0 +1,35 @@
+"""The client of an object store, by obstore: what delta-rs is told of a store, it is told as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from obstore.store import AzureStore, GCSStore, S3Store
+
+Client = S3Store | GCSStore | AzureStore
+
+_CLIENTS: Mapping[str, type[Client]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+
+
+def client_of(uri: str, settings: Mapping[str, str]) -> Client:
+    """Returns a client whose paths are relative to what a URI names.
+
+    Args:
+        uri: `scheme://bucket/prefix`.
+        settings: As `ObjectStore.settings` says them.
+    """
+    config: dict[str, Any] = dict(settings)
+    allow_http = config.pop("allow_http", "false") == "true"
+    scheme, _, place = uri.partition("://")
+    bucket, _, prefix = place.partition("/")
+    made: Any = _CLIENTS[scheme]  # their settings have types of their own
+    client: Client = made(
+        bucket,
+        prefix=prefix or None,
+        config=config,
+        client_options={"allow_http": allow_http, "connect_timeout": "5s", "timeout": "60s"},
+        retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=30)},
+    )
+    return client
