@@ -127,6 +127,30 @@ def value_of(scalar: Scalar) -> Any:
     return from_plain(compiled(scalar)(()), scalar.type)
 
 
+def known_value(scalar: Scalar) -> Any:
+    """Returns the value of a constant, or of casts of one, in its Python form; None if it is NULL, an error, or not known.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4, numeric
+        >>> known_value(Call("cast_int4_to_numeric", (Literal(2, INT4),), numeric(0)))
+        Decimal('2')
+    """
+    if isinstance(scalar, Literal):
+        return scalar.value
+    try:
+        return value_of(scalar) if is_constant(scalar) else None
+    except SqlFailure:
+        return None
+
+
+def is_constant(scalar: Scalar) -> bool:
+    """Returns whether a scalar is a constant, or casts of one that can be evaluated here."""
+    inner = scalar
+    while isinstance(inner, Call) and inner.function.startswith("cast_") and len(inner.arguments) == 1:
+        (inner,) = inner.arguments
+    return isinstance(inner, Literal) and is_evaluable(scalar)
+
+
 def compiled(scalar: Scalar) -> Evaluate:
     """Returns what evaluates a scalar that `is_evaluable`."""
     match scalar:

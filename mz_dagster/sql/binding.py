@@ -246,6 +246,12 @@ def unwrapped(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def is_prefixed(body: Body, node: exp.Cast) -> bool:
+    """Returns whether a cast's type stands before what is cast, as in `date '2020-01-01'`."""
+    whole, type_ = body.span(node), body.span(node.args["to"])
+    return whole is not None and type_ is not None and whole[0] == type_[0]
+
+
 def only_parts(
     body: Body, node: exp.Expr, *expected: str, what: str = "this clause", reason: str | None = None
 ) -> None:

@@ -23,6 +23,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.functions.arrays.dimensioned import of_list
+from mz_dagster.functions.evaluation import is_constant, known_value
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar, now
 from mz_dagster.scalars.types import (
@@ -210,9 +211,7 @@ def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], positi
         raise UndefinedFunction(
             f"function {name}({shown}) does not exist", hint=suggestion(name, names), position=position
         )
-    literals = [
-        one.text if isinstance(one, Unknown) else one.value if isinstance(one, Literal) else None for one in arguments
-    ]
+    literals = [one.text if isinstance(one, Unknown) else known_value(one) for one in arguments]
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)
 
 
@@ -231,11 +230,16 @@ def _as_bounds(bound: Bound, *, several: bool) -> Bound:
 
 
 def _round(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -> Scalar:
-    """Returns a number rounded; of a double by way of numeric the numeric has as many digits as are left."""
+    """Returns a number rounded; of a double by way of numeric the numeric has as many digits as are left.
+
+    A constant that such a numeric does not hold, `'NaN'::float8::numeric` for example, is rounded as what it is.
+    """
     value, digits = unwrapped(nodes[0]), binder.bind(nodes[1])
     known = digits.value if isinstance(digits, Literal) else None
     if type(value) is exp.Cast and isinstance(known, int) and 0 <= known <= 38:
         bounds = [binder.cast(value, known), digits]
+        if is_constant(bounds[0]) and known_value(bounds[0]) is None:
+            return _call(binder, "round", nodes, position)
         types = [argument_type(one) for one in bounds]
         return binder.applied(resolve_function("round", types, [None, known]), bounds, position, nodes)
     return _call(binder, "round", nodes, position)

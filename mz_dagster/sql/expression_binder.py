@@ -25,6 +25,7 @@ from mz_dagster.functions import (
     resolve_operator,
     type_name,
 )
+from mz_dagster.functions.evaluation import known_value
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import BOOL, TEXT, Kind, ScalarType
 from mz_dagster.sql.binding import BindingContext, Bound, argument_type
@@ -143,7 +144,7 @@ class ExpressionBinder(ABC):
                 same = same_records(left, right, self.comparing(position), position)
                 return same if symbol.startswith("is not") else self.operator("not", [same], position)
         arguments = with_moments(symbol, arguments)
-        literals = [one.value if isinstance(one, Literal) else None for one in arguments]
+        literals = [None if isinstance(one, Unknown) else known_value(one) for one in arguments]
         resolved = resolve_operator(symbol, [argument_type(one) for one in arguments], literals)
         return self.applied(resolved, arguments, position, nodes)
 

@@ -27,7 +27,7 @@ from mz_dagster.functions import (
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, qualifier_of, unwrapped
+from mz_dagster.sql.binding import Bound, argument_type, is_prefixed, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
 from mz_dagster.sql.catalog_calls import bind_catalog_cast, text_of_label
 from mz_dagster.sql.choices import chosen
@@ -342,9 +342,7 @@ class Expressions(ExpressionBinder):
         named = self._named(to, max(offset, 0))
         if sizes:
             named = replace(named, is_array=True, has_dimensions=named.is_array or sizes > 1)
-        whole = self.body.span(node)
-        prefixed = span is not None and whole is not None and span[0] == whole[0]
-        if prefixed and not (isinstance(node.this, exp.Literal) and node.this.is_string):
+        if is_prefixed(self.body, node) and not (isinstance(node.this, exp.Literal) and node.this.is_string):
             if type(node.this) is exp.Cast and (literal := _leftmost(node.this)) is not None:
                 typed = self.literal(Unknown(literal), named.type_of_text(literal), node.this, rounds=True)
                 return self._cast_on(typed, node.this)

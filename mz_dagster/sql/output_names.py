@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mz_dagster.functions.casts import short_name
-from mz_dagster.sql.binding import name_of
+from mz_dagster.sql.binding import is_prefixed, name_of
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.calls import trim_name
 from mz_dagster.sql.session_values import WORDS
@@ -94,6 +94,8 @@ def _figure(body: Body, node: exp.Expr | None) -> tuple[str | None, int]:
             name, strength = _figure(body, node.this)
             if strength > 1:
                 return name, strength
+            if isinstance(node.this, exp.Cast) and is_prefixed(body, node):  # date '2020-01-01'::text
+                return _figure(body, node.this)
             source = body.source(node.args["to"])
             named = type_name_of(source)
             return named.label or short_name(named.kind), 1

@@ -21,6 +21,13 @@ EXPRESSIONS = (
     "round(CAST(('12' || '.5')::text AS numeric), 0)",
     "round(NULL::float8::numeric, 2)",
     *(
+        f"round('{one}'::{type_}::numeric, 2)"
+        for one in ("NaN", "inf", "-inf", "1e37")
+        for type_ in ("float8", "real", "text")
+    ),
+    # Constants whose casts decide which digits a result has, and whether it fits a scale.
+    *("2::numeric ^ 100", "power(2::numeric, 0.5)", "1::numeric / 3"),
+    *(
         f"date_trunc('{field}', timestamptz '{moment}', '{zone}')"
         for field in _FIELDS
         for moment in _MOMENTS

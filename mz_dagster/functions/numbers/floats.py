@@ -83,7 +83,7 @@ def float4_numeric(value: float, scale: int) -> Decimal:
 
 def _numeric(value: float, digits: str, scale: int) -> Decimal:
     if math.isnan(value):
-        raise SqlFailure("0A000", 'numeric "NaN" is not supported')
+        raise SqlFailure("0A000", "a numeric with a scale cannot be NaN")
     if math.isinf(value):
         raise SqlFailure("22003", "numeric field overflow")
     return fitted(Decimal(digits), scale, scale)
