@@ -30,8 +30,9 @@ DISTINCT FROM`, `BETWEEN`, `IN`, `ANY`, `ALL`, `EXISTS`, `CASE`, `CAST`, `coales
 `concat`, `concat_ws`, `format`, `extract`, `date_part`, `date_trunc` and `make_timestamptz`, both also with a zone,
 `AT TIME ZONE`, `OVERLAPS`, `ROW`, `ARRAY`, subscripts and slices, `jsonb_build_array`, `jsonb_build_object`,
 `to_jsonb`, the same of `json`, `row_to_json`, `array_to_json`, and `mz_now()`. Types are functions, too: `float8(x)`.
-`round(x::numeric, 2)` rounds a double, as in PostgreSQL. Its type is `numeric(38,2)`, which other programs read as a decimal;
-rows of NaN, infinities and more digits are errors there. `round(x::numeric::numeric, 2)` has no scale and holds them.
+`round(x::numeric, 2)` rounds a double, as in PostgreSQL. Its type is `numeric(38,2)`, which other programs read as a
+decimal; rows of NaN, infinities and more digits are errors there. `round(x::numeric::numeric, 2)` has no scale and
+holds them.
 
 Aggregates: `count`, `sum`, `avg`, `min`, `max`, `bool_and`, `every`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`,
 `variance`, `var_pop`, `var_samp`, `stddev`, `stddev_pop`, `stddev_samp`, `corr`, `covar_pop`, `covar_samp`, `regr_*`,

@@ -1,17 +1,22 @@
-"""ALTER TYPE ... ADD VALUE: a type gets another value under all that has to do with it.
+"""ALTER TYPE ... ADD VALUE and RENAME VALUE: a type gets another value, or a label, under all that has to do with it.
 
 Values are stored as members, which tell their order, and there is place for another between any two (`Enumeration`). So
 contents stay as they are, and what is kept of them, too: tables, sources, indexes and views go on. In the catalog the
 type and all that depends on it know the value from one transaction on, and every process binds anew what it meets of
 them after that.
 
-A view goes by more than its input where its query makes values of texts, or asks for the last of them: a text that was
-no value was an error of its row, and is a value now. Such a view, and what reads it, hydrates anew.
+A view goes by more than its input where its query makes values of texts, or texts of values, or asks for the last of
+them: a text that was no value was an error of its row, and is a value now. Such a view, and what reads it, hydrates
+anew. So does a sink whose table has labels that are others now.
+
+A member keeps the label that it was stored with; the type says what it is called. Definitions that say the old label
+of a value as a literal say the new one from then on, as PostgreSQL shows them. Which literals are such is found by
+binding: one that is replaced by what is no label is an error of the type only if it is one of its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter.alter_in_place import readers_of
@@ -19,48 +24,76 @@ from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.replanning import recreate, with_readers
 from mz_dagster.catalog import ObjectRow, TypeAlteration
-from mz_dagster.errors import Error
+from mz_dagster.errors import Error, ProgrammingError, first_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import Enumeration
 from mz_dagster.sql import AlterType, CreateType, parse
 from mz_dagster.sql.errors import DuplicateObject, InvalidParameterValue
-from mz_dagster.sql.type_statements import type_text
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.type_statements import label_text, type_text
+
+#: What has a text that may say values.
+_DEFINED = ("table", "view", "materialized view", "index", "check")
+#: What is no value of any type: no label begins with this character of nobody's.
+_NO_LABEL = "\uf8ff no label"
 
 
-def add_value(engine: Engine, row: ObjectRow, statement: AlterType) -> dict[GlobalId, GlobalId]:
-    """Gives a type a value.
+class LabelUsed(ProgrammingError):
+    """Others say the label of a value in a way that cannot be written anew; nothing was done."""
+
+    sqlstate = "2BP01"
+
+
+def alter_values(engine: Engine, row: ObjectRow, statement: AlterType) -> dict[GlobalId, GlobalId]:
+    """Gives a type a value, or one of its values another label.
 
     Returns:
         The new ids of what is made anew, by the old ones.
 
     Raises:
         DuplicateObject: It has that value, and IF NOT EXISTS was not said.
-        InvalidParameterValue: It has none like the one beside which it is to come.
-        TypeAltered: It was given another one meanwhile; nothing was done.
+        InvalidParameterValue: It has none like the one beside which it is to come, or that is to be renamed.
+        LabelUsed: A definition says the label where no other can be written in its place.
+        TypeAltered: It was altered meanwhile; nothing was done.
     """
     before = row.columns[0].type.enumeration
     assert before is not None, "every type that is created is an enumeration"
-    if statement.label in before.labels:
-        if statement.if_not_exists:
-            return {}
-        raise DuplicateObject(
-            f'enum label "{statement.label}" already exists',
-            hint="ADD VALUE IF NOT EXISTS leaves it as it is.",
-            position=statement.offset + 1,
-        )
-    after = before.with_value(statement.label, _place(before, statement))
+    after = _altered(before, statement)
+    if after == before:
+        return {}
     (created,) = parse(row.sql)
     assert isinstance(created, CreateType)
-    text = type_text(created.name, after.labels)
     readers = readers_of(engine, row.id)
-    alteration = TypeAlteration(row.id, text, before, after, frozenset(one.id for one in readers))
+    texts = {row.id: type_text(created.name, after.labels)}
+    if statement.new_label is not None:
+        texts |= _renamed_texts(engine, readers, before, statement.label, statement.new_label)
+    alteration = TypeAlteration(row.id, texts, before, after, frozenset(one.id for one in readers))
     known = _AlteredDefinitions(engine, alteration)
-    changed = {one.id for one in readers if known.is_planned_otherwise(one)}
-    reason = f"{row.name} has another value"
+    changed = {one.id for one in readers if known.is_other(one)}
+    reason = f"{row.name} has another {'value' if statement.new_label is None else 'label'}"
     anew = with_readers(engine.catalog, lambda one: reason if one.id in changed else None)
     done = recreate(engine.catalog, engine.definitions, anew, known.made, alteration)
     return {one.row.id: id for one, id in done}
+
+
+def _altered(before: Enumeration, statement: AlterType) -> Enumeration:
+    """Returns the values from then on; those of before if there is nothing to do."""
+    new = statement.label if statement.new_label is None else statement.new_label
+    if statement.new_label is not None:
+        _check_known(before, statement.label, statement)
+    if new in before.labels:
+        if statement.if_not_exists:
+            return before
+        adding = statement.new_label is None
+        raise DuplicateObject(
+            f'enum label "{new}" already exists',
+            hint="ADD VALUE IF NOT EXISTS leaves it as it is." if adding else None,
+            position=statement.offset + 1,
+        )
+    if statement.new_label is not None:
+        return before.with_label(statement.label, new)
+    return before.with_value(new, _place(before, statement))
 
 
 def _place(before: Enumeration, statement: AlterType) -> int:
@@ -68,18 +101,61 @@ def _place(before: Enumeration, statement: AlterType) -> int:
     labels = before.labels
     if statement.neighbour is None:
         return len(labels)
-    if statement.neighbour not in labels:
+    _check_known(before, statement.neighbour, statement)
+    return labels.index(statement.neighbour) + (not statement.comes_before)
+
+
+def _check_known(before: Enumeration, label: str, statement: AlterType) -> None:
+    if label not in before.labels:
         raise InvalidParameterValue(
-            f'"{statement.neighbour}" is not an existing enum label',
-            hint=f"Its values are {', '.join(labels)}.",
+            f'"{label}" is not an existing enum label',
+            hint=f"Its values are {', '.join(before.labels)}.",
             position=statement.offset + 1,
         )
-    return labels.index(statement.neighbour) + (not statement.comes_before)
+
+
+def _renamed_texts(
+    engine: Engine, readers: Iterable[ObjectRow], type_: Enumeration, old: str, new: str
+) -> dict[GlobalId, str]:
+    """Returns the definitions that say a label of a type, with the new one in its place."""
+    found = {}
+    for row in readers:
+        if row.kind not in _DEFINED:
+            continue
+        text = row.sql
+        for token in reversed(tokens_of(row.sql)):
+            if token.kind is TokenKind.STRING and token.value == old and _is_value(engine, row, type_, token):
+                text = text[: token.start] + label_text(new) + text[token.end :]
+        if text != row.sql:
+            found[row.id] = text
+    return found
+
+
+def _is_value(engine: Engine, row: ObjectRow, type_: Enumeration, token: Token) -> bool:
+    """Returns whether a literal in a definition is a value of a type."""
+    text = row.sql[: token.start] + label_text(_NO_LABEL) + row.sql[token.end :]
+    try:
+        _defined(engine, row, text, engine.definitions.as_created(row))
+    except Error as error:
+        return str(error).startswith(f"invalid input value for enum {type_.name}: ")
+    return False
+
+
+def _defined(engine: Engine, row: ObjectRow, text: str, resolver: Resolver) -> Definition:
+    """Returns what an object would be if it had been defined by a text."""
+    (statement,) = parse(text)
+    return define(
+        statement,  # type: ignore[arg-type]  # only definitions are ever stored
+        resolver,
+        default_timeline=row.timeline or engine.project.timeline,
+        name=row.created_as,
+        indexed=bool(row.options.get("copy", False)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _AlteredDefinitions:
-    """Defines objects as if a type had always had another value.
+    """Defines objects as if a type had always had the values that it gets.
 
     Attributes:
         engine: The project.
@@ -91,23 +167,29 @@ class _AlteredDefinitions:
     alteration: TypeAlteration
     made: dict[GlobalId, Definition] = field(default_factory=dict)
 
-    def is_planned_otherwise(self, row: ObjectRow) -> bool:
-        """Returns whether what an object keeps is not what it would have computed; those it reads were asked before."""
-        if row.kind not in ("view", "materialized view", "index", "check"):
+    def is_other(self, row: ObjectRow) -> bool:
+        """Returns whether what an object keeps is not what it would have; those it reads were asked before."""
+        before, after = self.alteration.before, self.alteration.after
+        if row.kind == "sink":  # whose table has labels
+            known_by = row.relation_type.with_values(before, after)
+            return before.renamed != after.renamed and known_by != row.relation_type
+        if row.kind not in _DEFINED:
             return False
         try:
-            before = self.engine.definitions.definition_of(row)
+            known = self.engine.definitions.definition_of(row)
         except Error:  # it does not step before it is mended
             return False
-        (statement,) = parse(row.sql)
-        self.made[row.id] = now = define(
-            statement,  # type: ignore[arg-type]  # only definitions are ever stored
-            _WithValue(self.engine.definitions.as_created(row), self.alteration, self.made),
-            default_timeline=row.timeline or self.engine.project.timeline,
-            name=row.created_as,
-            indexed=bool(row.options.get("copy", False)),
-        )
-        return repr(before.plan) != repr(now.plan)  # in which types are told by their names
+        text = self.alteration.texts.get(row.id, row.sql)
+        resolver = _WithValue(self.engine.definitions.as_created(row), self.alteration, self.made)
+        try:
+            self.made[row.id] = now = _defined(self.engine, row, text, resolver)
+        except Error as error:
+            raise LabelUsed(
+                f'cannot alter type {before.name} because {row.kind} "{row.name or row.created_as}" says a value of it',
+                detail=f"It would no longer bind: {first_line(error)}.",
+                hint="Write the value as a literal of its own there, or drop it and create it anew.",
+            ) from error
+        return row.kind != "table" and repr(known.plan) != repr(now.plan)  # in which types are told by their names
 
 
 @dataclass(frozen=True, slots=True)

@@ -434,8 +434,9 @@ def _irreplaceable(one: ProjectObject, row: ObjectRow, rows: Iterable[ObjectRow]
                 f'{one.path}:{one.line}: type "{row.name}" cannot change, because tables have columns of it',
                 detail=f"Its values are {_listed(_labels(row))}, and their rows exist nowhere else: "
                 f"{', '.join(tables)}.",
-                hint="Values may be added anywhere among those that it has. Else change it back, and define a type of "
-                "another name beside it; add a column of that to the table, and UPDATE it by old::text::new.",
+                hint="Values may be added anywhere among those that it has, and ALTER TYPE ... RENAME VALUE in a "
+                "session gives one another label. Else change it back, and define a type of another name beside it; "
+                "add a column of that to the table, and UPDATE it by old::text::new.",
             )
     if row.kind == "table" and _own_difference(one, row) is not None and not _alterations(one, row):
         return BadProjectFile(

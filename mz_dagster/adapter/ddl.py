@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from mz_dagster.adapter.alter_type import add_value
+from mz_dagster.adapter.alter_type import alter_values
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
@@ -411,14 +411,14 @@ def reset(names: Names, statement: AlterReset) -> str:
 
 
 def alter_type(names: Names, statement: AlterType) -> str:
-    """Gives a type another value; returns the command tag.
+    """Gives a type another value, or a value another label; returns the command tag.
 
     Raises:
         UndefinedType: There is no such type.
     """
     row = _named(names, statement.name, "type", if_exists=False)
     assert row is not None
-    for old, new in add_value(names.engine, row, statement).items():
+    for old, new in alter_values(names.engine, row, statement).items():
         names.follow(old, new)
     return "ALTER TYPE"
 

@@ -52,7 +52,11 @@ Asked = tuple[tuple[tuple[str, ...], str], ...]
 def _members(type_: ScalarType) -> tuple[object, ...]:
     """Returns the values of the enumerations in a type, which it does not show."""
     own = type_.enumeration
-    return () if own is None and not type_.parts else (own and (own.name, own.members), *map(_members, type_.parts))
+    return (
+        ()
+        if own is None and not type_.parts
+        else (own and (own.name, own.members, own.renamed), *map(_members, type_.parts))
+    )
 
 
 class DefinitionCache:

@@ -101,10 +101,12 @@ def _type_json(type_: ScalarType) -> Any:
     if type_.kind is Kind.RECORD:
         return [type_.kind.value, [[name, _type_json(one)] for name, one in type_.fields]]
     if type_.enumeration is not None:
-        return [type_.kind.value, [type_.enumeration.name, list(type_.enumeration.members or ())]]
+        renamed = type_.enumeration.renamed
+        rest = [list(map(list, renamed))] if renamed else []
+        return [type_.kind.value, [type_.enumeration.name, list(type_.enumeration.members or ()), *rest]]
     modifier = type_.modifier
-    rest = () if modifier is None else ([modifier.precision, modifier.fields],)
-    return [type_.kind.value, type_.length or type_.scale, *rest]
+    more = () if modifier is None else ([modifier.precision, modifier.fields],)
+    return [type_.kind.value, type_.length or type_.scale, *more]
 
 
 def _type_of(value: Any) -> ScalarType:
@@ -117,8 +119,9 @@ def _type_of(value: Any) -> ScalarType:
         case Kind.RECORD:
             return record_of((name, _type_of(one)) for name, one in rest)
         case Kind.ENUM:
-            name, members = rest
-            return enum_of(Enumeration(name, tuple(members)))
+            name, members, *others = rest
+            renamed = tuple((member, label) for each in others for member, label in each)
+            return enum_of(Enumeration(name, tuple(members), renamed))
         case Kind.VARCHAR | Kind.CHAR:
             return ScalarType(kind, length=rest)
         case _:

@@ -575,7 +575,7 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
 
 
 def _give_value(connection: Connection, alteration: TypeAlteration, now: int) -> None:
-    """Gives a type a value, in its own row and in those of all that depends on it; their contents stay as they are."""
+    """Gives a type its values, in its own row and in those of all that depends on it; their contents stay."""
     row = undropped(connection, alteration.type)
     readers = _dependants(_entries(connection, now), row.id)
     if row.columns[0].type.enumeration != alteration.before or readers != alteration.readers:
@@ -589,8 +589,9 @@ def _give_value(connection: Connection, alteration: TypeAlteration, now: int) ->
         }
         if one.shapes is not None:
             values["shapes"] = shapes_text(one.shapes.with_values(before, after))
+        if one.id in alteration.texts:
+            values["sql"] = alteration.texts[one.id]
         connection.execute(update(OBJECT).where(OBJECT.c.id == one.id).values(**values))
-    connection.execute(update(OBJECT).where(OBJECT.c.id == row.id).values(sql=alteration.sql))
 
 
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:

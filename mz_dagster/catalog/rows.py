@@ -238,18 +238,18 @@ class Alteration:
 
 @dataclass(frozen=True, slots=True)
 class TypeAlteration:
-    """Says that a type that was created gets another value.
+    """Says that a type that was created gets another value, or one of its values another label.
 
     Attributes:
         type: The type.
-        sql: Its definition from then on.
+        texts: Definitions from then on: its own, and those of readers that say the label.
         before: Its values.
         after: Its values from then on.
         readers: All that depends on it, directly or not.
     """
 
     type: GlobalId
-    sql: str
+    texts: Mapping[GlobalId, str]
     before: Enumeration
     after: Enumeration
     readers: frozenset[GlobalId]

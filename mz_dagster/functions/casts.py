@@ -231,9 +231,11 @@ def _unmodified(source: ScalarType, target: ScalarType, context: CastContext) ->
         return _composite(source, target, context)
     pair = (source.kind, target.kind)
     if pair == (Kind.ENUM, Kind.TEXT) and context is not CastContext.IMPLICIT:
-        return Cast("label_of_enum", source, target, False)
+        assert source.enumeration is not None
+        return Cast("renamed_label_of_enum" if source.enumeration.renamed else "label_of_enum", source, target, False)
     if pair == (Kind.TEXT, Kind.ENUM) and context is CastContext.EXPLICIT:
-        return Cast("enum_of_label", source, target, True)
+        assert target.enumeration is not None
+        return Cast("enum_of_renamed_label" if target.enumeration.renamed else "enum_of_label", source, target, True)
     if pair not in CASTS and not {source.kind, target.kind}.isdisjoint(_LIMITED):
         return _through_text(source, target, context)
     known = CASTS.get(pair)

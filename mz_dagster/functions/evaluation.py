@@ -128,7 +128,9 @@ def value_of(scalar: Scalar) -> Any:
 
 
 def known_value(scalar: Scalar) -> Any:
-    """Returns the value of a constant, or of casts of one, in its Python form; None if it is NULL, an error, or not known.
+    """Returns the value of a constant, or of casts of one, in its Python form; None of what is none.
+
+    None, too, of NULL, and of casts that fail.
 
     Example:
         >>> from mz_dagster.scalars.types import INT4, numeric

@@ -191,13 +191,26 @@ class Cast:
         operand = scalar if self.first is None else self.first.apply(scalar)
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is InfiniteResult.UNKNOWN)
-        arguments = (operand,) if self.target.enumeration is None else (operand, *_values_of(self.target.enumeration))
+        arguments = (operand, *_looked_up(self.function, self.source.enumeration, self.target.enumeration))
         return zoned(Call(self.function, arguments, self.target, nullable))
 
 
-def _values_of(enumeration: Enumeration) -> tuple[Literal, Literal]:
-    """Returns what a cast to an enumeration's type looks its values up in, and the name of the type."""
-    return Literal(enumeration.members, array_of(TEXT)), Literal(enumeration.name, TEXT)
+def _looked_up(function: str, source: Enumeration | None, target: Enumeration | None) -> tuple[Literal, ...]:
+    """Returns what a cast from or to an enumeration looks values or labels up in, and the name that errors say."""
+    texts = array_of(TEXT)
+    match function:
+        case "enum_of_label":
+            assert target is not None
+            return Literal(target.members, texts), Literal(target.name, TEXT)
+        case "enum_of_renamed_label":
+            assert target is not None
+            return Literal(target.members, texts), Literal(target.labels, texts), Literal(target.name, TEXT)
+        case "renamed_label_of_enum":
+            assert source is not None
+            members, labels = zip(*source.renamed, strict=True)
+            return Literal(members, texts), Literal(labels, texts)
+        case _:
+            return ()
 
 
 def modified(scalar: Scalar, target: ScalarType) -> Scalar:

@@ -77,10 +77,12 @@ class Enumeration:
     Attributes:
         name: What the catalog calls the type.
         members: In order; None of a type that is named and not looked up yet.
+        renamed: Members whose label is another by now than they say, each with that.
     """
 
     name: str
     members: tuple[str, ...] | None = field(default=None, repr=False)  # digests of plans are of what is shown
+    renamed: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, name: str, labels: Sequence[str]) -> Enumeration:
@@ -96,7 +98,16 @@ class Enumeration:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels in order."""
-        return tuple(map(label_of, self.members or ()))
+        return tuple(map(self.label, self.members or ()))
+
+    def label(self, member: str) -> str:
+        """Returns the label of a member.
+
+        Example:
+            >>> Enumeration.of("mood", ["sad", "very happy"]).label("2 very happy")
+            'very happy'
+        """
+        return dict(self.renamed).get(member, member.partition(" ")[2])
 
     def member(self, label: str) -> str:
         """Returns the member with a label.
@@ -104,7 +115,7 @@ class Enumeration:
         Raises:
             KeyError: There is none.
         """
-        return _members_by_label(self.members or ())[label]
+        return _members_by_label(self)[label]
 
     def with_value(self, label: str, at: int) -> Enumeration:
         """Returns the enumeration with one more value, which has `at` others before it; those keep their members.
@@ -120,15 +131,14 @@ class Enumeration:
         )
         return replace(self, members=(*members[:at], f"{_digits_between(below, above)} {label}", *members[at:]))
 
+    def with_label(self, label: str, new: str) -> Enumeration:
+        """Returns the enumeration with another label of one of its values, which stays the member that it is.
 
-def label_of(member: str) -> str:
-    """Returns the label of a member of an enumeration.
-
-    Example:
-        >>> label_of("05 very happy")
-        'very happy'
-    """
-    return member.partition(" ")[2]
+        Example:
+            >>> Enumeration.of("mood", ["sad", "happy"]).with_label("sad", "low").labels
+            ('low', 'happy')
+        """
+        return replace(self, renamed=tuple({**dict(self.renamed), self.member(label): new}.items()))
 
 
 def _digits_between(below: str | None, above: str | None) -> str:
@@ -149,8 +159,8 @@ def _digits_between(below: str | None, above: str | None) -> str:
 
 
 @lru_cache(maxsize=256)
-def _members_by_label(members: tuple[str, ...]) -> Mapping[str, str]:
-    return {label_of(one): one for one in members}
+def _members_by_label(enumeration: Enumeration) -> Mapping[str, str]:
+    return {enumeration.label(one): one for one in enumeration.members or ()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from mz_dagster.scalars.infinity import Infinity, infinity_of
-from mz_dagster.scalars.types import Kind, ScalarType, label_of
+from mz_dagster.scalars.types import Kind, ScalarType
 
 _SECOND = 1_000_000
 _EPOCHS = {Kind.TIMESTAMP: datetime(1970, 1, 1), Kind.TIMESTAMPTZ: datetime(1970, 1, 1, tzinfo=UTC)}
@@ -215,7 +215,8 @@ def from_stored(value: Any, type_: ScalarType) -> Any:
         case Kind.CHAR:
             return value.ljust(type_.length)
         case Kind.ENUM:
-            return label_of(value)
+            assert type_.enumeration is not None
+            return type_.enumeration.label(value)
         case Kind.RECORD:
             cells = zip(_cells(value), type_.fields, strict=True)
             return tuple(from_stored(cell, one) for cell, (_, one) in cells)

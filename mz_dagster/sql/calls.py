@@ -237,9 +237,10 @@ def _round(binder: ExpressionBinder, nodes: Sequence[exp.Expr], position: int) -
     value, digits = unwrapped(nodes[0]), binder.bind(nodes[1])
     known = digits.value if isinstance(digits, Literal) else None
     if type(value) is exp.Cast and isinstance(known, int) and 0 <= known <= 38:
-        bounds = [binder.cast(value, known), digits]
-        if is_constant(bounds[0]) and known_value(bounds[0]) is None:
+        number = binder.cast(value, known)
+        if not isinstance(number, Unknown) and is_constant(number) and known_value(number) is None:
             return _call(binder, "round", nodes, position)
+        bounds = [number, digits]
         types = [argument_type(one) for one in bounds]
         return binder.applied(resolve_function("round", types, [None, known]), bounds, position, nodes)
     return _call(binder, "round", nodes, position)

@@ -358,13 +358,23 @@ class CreateType(Statement):
 
 @dataclass(frozen=True, slots=True)
 class AlterType(Statement):
-    """`ALTER TYPE ... ADD VALUE`; `neighbour` is the value beside which it comes, the last one if that is None."""
+    """`ALTER TYPE ... ADD VALUE | RENAME VALUE`.
+
+    Attributes:
+        name: The type.
+        label: Of the value that is added, or renamed.
+        if_not_exists: Whether a value that is there already is left as it is.
+        neighbour: The value beside which a new one comes; None for the last one.
+        comes_before: Whether it comes before that.
+        new_label: What a value is renamed to; None if one is added.
+    """
 
     name: Name
     label: str
-    if_not_exists: bool
+    if_not_exists: bool = False
     neighbour: str | None = None
     comes_before: bool = False
+    new_label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`CREATE TYPE ... AS ENUM`, and `ALTER TYPE ... ADD VALUE`."""
+"""`CREATE TYPE ... AS ENUM`, and `ALTER TYPE ... ADD VALUE | RENAME VALUE`."""
 
 from __future__ import annotations
 
@@ -49,12 +49,16 @@ def parse_label(cursor: TokenCursor) -> str:
 def parse_alter_type(cursor: TokenCursor, common: Common) -> AlterType:
     """Moves past what follows `ALTER TYPE`."""
     name = cursor.name()
+    if cursor.accepts("rename", "value"):
+        label = cursor.string("a label")
+        cursor.expects("to")
+        return AlterType(*common, name, label, new_label=parse_label(cursor))
     if not cursor.accepts("add", "value"):
         raise cursor.refuse(
             "this form of ALTER TYPE",
-            "A value is stored with its label, and a type is known by its name.",
-            "ADD VALUE adds a value. For another label, add it and UPDATE the tables; for another name, create a type, "
-            "add a column of it, and UPDATE that by old::text::new.",
+            "A type is known by its name.",
+            "ADD VALUE and RENAME VALUE alter values. For another name, create a type, add a column of it, and UPDATE "
+            "that by old::text::new.",
         )
     if_not_exists = cursor.accepts("if", "not", "exists")
     label = parse_label(cursor)

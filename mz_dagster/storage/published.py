@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.errors import DataError
 from mz_dagster.scalars.infinity import INFINITE_KINDS, INFINITY, NEGATIVE_INFINITY
-from mz_dagster.scalars.types import Column, Kind, ScalarType, label_of
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import ZonedTime
 from mz_dagster.storage.arrow_schema import arrow_type
 
@@ -99,8 +99,9 @@ def _published(values: pa.Array, type_: ScalarType, zone: str, name: str) -> pa.
         fields = [_published(one, part, zone, name) for one, part in cells]
         return pa.StructArray.from_arrays(fields, fields=list(own), mask=values.is_null())
     if type_.kind is Kind.ENUM:
+        assert type_.enumeration is not None
         members = values.dictionary_encode()
-        labels = pa.array([label_of(one) for one in members.dictionary.to_pylist()], pa.string())
+        labels = pa.array([type_.enumeration.label(one) for one in members.dictionary.to_pylist()], pa.string())
         return labels.take(members.indices)
     if type_.kind is Kind.TIMETZ:
         return pa.array([None if one is None else str(ZonedTime.of_code(one)) for one in values.to_pylist()], own)

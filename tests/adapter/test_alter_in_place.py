@@ -248,6 +248,9 @@ def test_both_engines_go_on_with_the_values_of_a_type(connection: Connection, se
         "INSERT INTO shirts VALUES ('l', 's'), ('s', 'm')",
         "CREATE MATERIALIZED VIEW counted AS SELECT z, count(*) AS n FROM shirts GROUP BY z",
         "CREATE MATERIALIZED VIEW read AS SELECT t::size AS z FROM shirts",
+        "CREATE TABLE coats (z size)",
+        "INSERT INTO coats VALUES ('s'), ('l')",
+        "CREATE MATERIALIZED VIEW texts AS SELECT z::text AS t, z::text::size AS z FROM coats",
         "ALTER TYPE size ADD VALUE 'm' BEFORE 'l'",
     ):
         connection.execute(one)
@@ -262,6 +265,9 @@ def test_both_engines_go_on_with_the_values_of_a_type(connection: Connection, se
         ]
         assert rows(connection, "SELECT z FROM read WHERE z < 'l'") == sorted((z,) for z in sizes if z != "l")
         assert rows(connection, f"SELECT n FROM counted WHERE z = '{added}'") == [(1,)]
+        connection.execute(f"ALTER TYPE size RENAME VALUE 'l' TO 'l{added}'")
+        assert rows(connection, "SELECT * FROM texts") == [(f"l{added}", f"l{added}"), ("s", "s")]
+        connection.execute(f"ALTER TYPE size RENAME VALUE 'l{added}' TO 'l'")
 
 
 def alter(root: str, kill: str) -> None:

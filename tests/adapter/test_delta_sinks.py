@@ -293,6 +293,25 @@ def test_a_sink_of_a_view_that_is_replaced_has_the_new_ones_rows(tmp_path: Path)
         assert DeltaTable(tmp_path / "out" / "v").to_pyarrow_table().to_pylist() == [{"b": 12}]
 
 
+def test_a_sink_has_the_labels_that_values_have(tmp_path: Path) -> None:
+    with opened(tmp_path) as connection:
+        for one in (
+            "CREATE TYPE size AS ENUM ('s', 'l')",
+            "CREATE TABLE shirts (z size)",
+            "INSERT INTO shirts VALUES ('s'), ('l')",
+            "CREATE MATERIALIZED VIEW v AS SELECT z FROM shirts",
+            "CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT",
+        ):
+            connection.execute(one)
+        connection.engine.step(TIMELINE, minted(connection))
+        connection.execute("ALTER TYPE size RENAME VALUE 's' TO 'small'")
+        connection.engine.step(TIMELINE, minted(connection))
+        check(connection, tmp_path / "out" / "v")
+        connection.execute("DELETE FROM shirts WHERE z = 'l'")
+        connection.engine.step(TIMELINE, minted(connection))
+        assert DeltaTable(tmp_path / "out" / "v").to_pyarrow_table().to_pylist() == [{"z": "small"}]
+
+
 # ---- histories, kills, two writers
 
 

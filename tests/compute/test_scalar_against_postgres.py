@@ -322,7 +322,7 @@ def test_every_function_is_emittable_and_exercised() -> None:
     exercised = {node.function for example in everything for node in walk(example.scalar) if isinstance(node, Call)}
     # PostgreSQL has no like of the internal ones: `test_accumulation.py` exercises them. An enumeration is a type that
     # somebody makes: `stories/enums.py`.
-    of_enumerations = {"label_of_enum", "enum_of_label"}
+    of_enumerations = {"label_of_enum", "enum_of_label", "renamed_label_of_enum", "enum_of_renamed_label"}
     assert frozenset(FUNCTIONS) - exercised == INTERNAL_FUNCTIONS | of_enumerations | {"mz_now"}
 
 

@@ -69,6 +69,25 @@ SCRIPT = (
     "INSERT INTO shirts VALUES (6, 'just below m', NULL, NULL), (7, 'it''s between', NULL, NULL)",
     "CREATE VIEW joined AS SELECT l.id, s.z FROM large l JOIN shirts s ON s.z = l.z JOIN read r ON r.z = s.z",
     "DROP TYPE size",
+    # Labels, in tables, defaults, conditions, views, records and json, and as plain texts, which stay.
+    "CREATE TYPE grade AS ENUM ('low', 'mid', 'high')",
+    "CREATE TABLE g (id int, g grade DEFAULT 'low' CHECK (g <> 'high' OR note = 'low'), gs grade[], note text)",
+    "INSERT INTO g VALUES (1, 'low', '{low,mid}', 'low'), (2, 'mid', '{}', 'mid'), (3, 'high', NULL, 'low')",
+    "CREATE VIEW lows AS SELECT id, g::text AS t, 'low' AS plain FROM g WHERE g = 'low' OR g IN ('low', 'high')",
+    "CREATE VIEW plain AS SELECT id, g FROM g WHERE note = 'low'",
+    "ALTER TYPE grade RENAME VALUE 'low' TO 'it''s low'",
+    "ALTER TYPE grade RENAME VALUE 'low' TO 'lower'",
+    "ALTER TYPE grade RENAME VALUE 'mid' TO 'high'",
+    "ALTER TYPE grade RENAME VALUE 'mid' TO 'mid'",
+    "ALTER TYPE grade ADD VALUE 'low' AFTER 'it''s low'",
+    "ALTER TYPE grade RENAME VALUE 'mid' TO ''",
+    "INSERT INTO g (id, note) VALUES (4, 'low')",
+    "INSERT INTO g VALUES (5, 'high', NULL, 'x')",
+    "INSERT INTO g VALUES (6, 'low', '{low}', 'low')",
+    "INSERT INTO g VALUES (7, 'mid', NULL, 'low')",
+    "INSERT INTO g SELECT 8, t::grade, NULL, t FROM lows WHERE id = 4",
+    "INSERT INTO g SELECT 9, 'mid'::text::grade",
+    "CREATE TABLE copied_grades AS SELECT g, count(*) AS n FROM g GROUP BY g",
 )
 QUERIES = (
     "SELECT * FROM p ORDER BY m DESC NULLS LAST, name",
@@ -121,6 +140,14 @@ QUERIES = (
     "SELECT * FROM joined ORDER BY id",
     "SELECT min(z), max(z), enum_range(NULL::size)::text, enum_last(NULL::size) FROM shirts",
     "SELECT count(*) FROM shirts s JOIN shirts t ON s.z > t.z AND s.zs IS NULL",
+    "SELECT id, g, gs::text, g::text, note, row_to_json(g)::text, ROW(g, gs)::text, to_json(gs)::text FROM g"
+    " ORDER BY g, id",
+    "SELECT * FROM lows ORDER BY id",
+    "SELECT * FROM plain ORDER BY g DESC, id",
+    "SELECT g, n, concat(g, '!'), g::varchar(3) FROM copied_grades ORDER BY g",
+    "SELECT enum_range(NULL::grade)::text, 'it''s low'::grade < 'low', min(g), max(g) FROM g",
+    "SELECT enumlabel FROM pg_catalog.pg_enum e JOIN pg_catalog.pg_type t ON t.oid = e.enumtypid"
+    " WHERE typname = 'grade' ORDER BY enumsortorder",
 )
 
 
@@ -154,7 +181,8 @@ def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) 
         ("CREATE TYPE t AS (a int)", "0A000", "this form of CREATE TYPE"),
         (f"CREATE TYPE t AS ENUM ('{'x' * 64}')", "42602", "invalid enum label"),
         ("SELECT enum_range(m, 'ok') FROM p", "0A000", "not constants"),
-        ("ALTER TYPE mood RENAME VALUE 'sad' TO 'low'", "0A000", "this form of ALTER TYPE"),
+        ("ALTER TYPE mood RENAME TO feeling", "0A000", "this form of ALTER TYPE"),
+        ("ALTER TYPE mood RENAME VALUE 'bad' TO 'low'", "22023", "not an existing enum label"),
         (f"ALTER TYPE mood ADD VALUE '{'x' * 64}'", "42602", "invalid enum label"),
         ("ALTER TABLE p ALTER COLUMN name TYPE mood", "0A000", "this change of a type"),
     ],
@@ -225,3 +253,45 @@ def test_what_was_bound_before_a_value_came_is_bound_anew(tmp_path: Path) -> Non
             engine.catalog.create_objects([new])
         other.execute(statement.text)
         connection.execute("DROP VIEW w")
+
+
+def test_a_value_is_renamed_under_what_is_maintained(tmp_path: Path) -> None:
+    connection, other = mz_dagster.connect(tmp_path), mz_dagster.connect(tmp_path)
+
+    def ids() -> dict[str, str]:
+        return dict(connection.execute("SELECT name, id FROM mz_catalog.mz_objects").fetchall())
+
+    for one in (
+        "CREATE TYPE size AS ENUM ('s', 'l')",
+        "CREATE TABLE shirts (z size DEFAULT 's', t text)",
+        "INSERT INTO shirts VALUES ('l', 's'), ('s', 'l')",
+        "CREATE MATERIALIZED VIEW counted AS SELECT z, count(*) AS n FROM shirts GROUP BY z",
+        "CREATE INDEX by_size ON counted (z)",
+        "CREATE MATERIALIZED VIEW small AS SELECT z, t, 's' AS u FROM shirts WHERE z IN ('s') AND t <> 's'",
+        "CREATE MATERIALIZED VIEW texts AS SELECT z::text AS t FROM shirts",
+        "CREATE MATERIALIZED VIEW known AS SELECT t::size AS z FROM shirts WHERE t = 'l'",
+    ):
+        connection.execute(one)
+    assert other.execute("SELECT t FROM texts ORDER BY t").fetchall() == [("l",), ("s",)]
+    before = ids()
+    connection.execute("ALTER TYPE size RENAME VALUE 's' TO 'small'")
+    kept = {name for name, id in ids().items() if before.get(name) == id}
+    assert {"size", "shirts", "counted", "by_size"} <= kept
+    assert "texts" not in kept
+    connection.execute("INSERT INTO shirts (t) VALUES ('l')")
+    for session in (other, connection, mz_dagster.connect(tmp_path)):
+        assert session.execute("SELECT z, n FROM counted ORDER BY z").fetchall() == [("small", 2), ("l", 1)]
+        assert session.execute("SELECT n FROM counted WHERE z = 'small'").fetchall() == [(2,)]
+        assert session.execute("SELECT * FROM small").fetchall() == [("small", "l", "s")] * 2
+        assert session.execute("SELECT t FROM texts ORDER BY t").fetchall() == [("l",), ("small",), ("small",)]
+        assert session.execute("SELECT z FROM known").fetchall() == [("l",), ("l",)]
+        with pytest.raises(Error, match="invalid input value for enum size"):
+            session.execute("SELECT * FROM counted WHERE z = 's'")
+    ((_, shown),) = connection.execute("SHOW CREATE MATERIALIZED VIEW small").fetchall()
+    assert "z IN ('small') AND t <> 's'" in shown
+    assert connection.execute("SELECT z FROM shirts").fetch_arrow_table()["z"].to_pylist().count("small") == 2
+    connection.execute("CREATE VIEW listed AS SELECT z FROM shirts WHERE z = ANY ('{small,l}'::size[])")
+    with pytest.raises(Error, match='view "listed" says a value of it') as refused:
+        connection.execute("ALTER TYPE size RENAME VALUE 'small' TO 'tiny'")
+    assert refused.value.sqlstate == "2BP01"
+    assert connection.execute("SELECT count(*) FROM listed").fetchall() == [(3,)]

@@ -30,3 +30,27 @@ def member(text: str, members: Sequence[str], name: str) -> str:
         if one.partition(" ")[2] == text:
             return one
     raise SqlFailure("22P02", f'invalid input value for enum {name}: "{text}"')
+
+
+@pure("renamed_label_of_enum")
+def renamed_label(member: str, members: Sequence[str], labels: Sequence[str]) -> str:
+    """Returns the label of a value, of a type some of whose members have other labels by now.
+
+    Example:
+        >>> renamed_label("1 sad", ["1 sad"], ["low"]), renamed_label("2 happy", ["1 sad"], ["low"])
+        ('low', 'happy')
+    """
+    return labels[members.index(member)] if member in members else label(member)
+
+
+@pure("enum_of_renamed_label")
+def member_of_renamed(text: str, members: Sequence[str], labels: Sequence[str], name: str) -> str:
+    """Returns the value with a label, of a type some of whose members have other labels by now.
+
+    Example:
+        >>> member_of_renamed("low", ["1 sad", "2 happy"], ["low", "happy"], "mood")
+        '1 sad'
+    """
+    if text not in labels:
+        raise SqlFailure("22P02", f'invalid input value for enum {name}: "{text}"')
+    return members[labels.index(text)]

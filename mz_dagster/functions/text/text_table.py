@@ -26,6 +26,8 @@ def functions() -> Iterator[Function]:
         yield Function(name, arguments, _T, fallible=fallible)
     yield Function("label_of_enum", (_E,), _T)
     yield Function("enum_of_label", (_T, _A, _T), _E, fallible=True)
+    yield Function("renamed_label_of_enum", (_E, _A, _A), _T)
+    yield Function("enum_of_renamed_label", (_T, _A, _A, _T), _E, fallible=True)
     # The binder gathers the arguments' texts.
     yield Function("format_text", (_T, _A), _T, fallible=True)
 
