@@ -7,7 +7,7 @@ PostgreSQL's views read what they are over. All that defines anything is the own
 from __future__ import annotations
 
 import getpass
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -94,9 +94,11 @@ class Access:
 
     Attributes:
         role: Its role; None if it is the owner's.
+        held_roles: Returns the roles by whose privileges a role acts now, see `Catalog.held_roles`.
     """
 
     role: RoleRow | None = None
+    held_roles: Callable[[int], Set[int]] = lambda role: {role, EVERYBODY}
 
     @property
     def is_owner(self) -> bool:
@@ -122,8 +124,8 @@ class Access:
             InsufficientPrivilege: One was not.
         """
         if self.role is not None:
-            held = row.privileges.get(self.role.id, "") + row.privileges.get(EVERYBODY, "")
-            if not set(letters) <= set(held):
+            held = (row.privileges.get(role, "") for role in self.held_roles(self.role.id))
+            if not set(letters) <= set("".join(held)):
                 self.refuse(row.kind, row.name or row.id)
 
     def check_built_in(self, name: str) -> None:

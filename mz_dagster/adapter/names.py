@@ -93,7 +93,7 @@ class Names:
     def reading(self, zone: str) -> Hashable:
         """Returns by what names and literals are read in a time zone, and for whom."""
         role = self.access.role
-        return zone, self.path(), role and role.id
+        return zone, self.path(), role and (role.id, self.access.held_roles(role.id))
 
     # ---- a resolver
 

@@ -1,4 +1,4 @@
-"""CREATE, ALTER and DROP ROLE, GRANT and REVOKE."""
+"""CREATE, ALTER and DROP ROLE, GRANT and REVOKE of privileges and of roles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.sql import Name
 from mz_dagster.sql.errors import DuplicateObject, UndefinedObject, WrongObjectKind
-from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, Password, RoleName
+from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, GrantRole, Password, RoleName
 from mz_dagster.sql.schemas import PUBLIC
 
 _READABLE = ("table", "view", "materialized view", "source", "check")
@@ -25,7 +25,13 @@ class DependentObjectsStillExist(ProgrammingError):
     sqlstate = "2BP01"
 
 
-def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Grant) -> str:
+class InvalidGrant(ProgrammingError):
+    """A role that would be a member of itself."""
+
+    sqlstate = "0LP01"
+
+
+def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Grant | GrantRole) -> str:
     """Executes a statement about roles, and returns its command tag.
 
     Raises:
@@ -33,6 +39,7 @@ def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Gr
         UndefinedObject: There is none.
         DependentObjectsStillExist: Something is granted to a role that is to be dropped.
         InsufficientPrivilege: It is about another role than that of the session, which is not the owner's.
+        InvalidGrant: A role would be a member of itself.
     """
     match statement:
         case CreateRole():
@@ -47,6 +54,9 @@ def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Gr
         case Grant():
             _grant(names, statement)
             return "REVOKE" if statement.revokes else "GRANT"
+        case GrantRole():
+            _grant_role(names, statement)
+            return "REVOKE ROLE" if statement.revokes else "GRANT ROLE"
 
 
 def _create(names: Names, statement: CreateRole) -> None:
@@ -121,6 +131,21 @@ def _grant(names: Names, statement: Grant) -> None:
                     )
                 objects.append(row.id)
     if objects and not names.engine.catalog.grant(objects, roles, statement.letters, revokes=statement.revokes):
+        raise UndefinedObject("a role does not exist any more")
+
+
+def _grant_role(names: Names, statement: GrantRole) -> None:
+    """Has roles be members of others, or not any more; the owner, who may do everything, need not be one."""
+    groups = {_named(names, one).id: one for one in statement.groups}
+    members = {_named(names, one).id: one for one in statement.members if not _is_owner(one)}
+    if statement.revokes:
+        names.engine.catalog.revoke_membership(groups, members)
+        return
+    done = names.engine.catalog.grant_membership(groups, members)
+    if isinstance(done, tuple):
+        group, member = groups[done[0]], members[done[1]]
+        raise InvalidGrant(f'role "{group.name}" is a member of role "{member.name}"', position=group.offset + 1)
+    if not done:
         raise UndefinedObject("a role does not exist any more")
 
 

@@ -113,7 +113,7 @@ from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.parsed_texts import fragments_of, statement_of
-from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant
+from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, GrantRole
 from mz_dagster.storage.foreign import only_our_errors
 
 #: Statements that define what others see at once.
@@ -140,6 +140,7 @@ _DEFINING = (
     | CreateRole
     | AlterRole
     | DropRole
+    | GrantRole
     | Grant
 )
 _WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
@@ -525,7 +526,7 @@ class Session:
                 self._variables.cursor(name)
                 self._variables.close_cursors(name)
                 return Result("CLOSE CURSOR")
-            case CreateRole() | AlterRole() | DropRole() | Grant():
+            case CreateRole() | AlterRole() | DropRole() | Grant() | GrantRole():
                 return Result(change_roles(self._names, statement))
             case Truncate():
                 return self._writes.truncate(statement, self._circumstances())

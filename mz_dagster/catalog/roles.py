@@ -1,4 +1,4 @@
-"""Roles, and what they are granted on objects.
+"""Roles, what they are granted on objects, and which are members of others, whose privileges are theirs, too.
 
 The project's owner is none of them: nobody needs to be told what the owner may do. Privileges are an option of the
 object that they are on, so that they go with it, and every process sees them in the state that it has in memory.
@@ -6,14 +6,14 @@ object that they are on, so that they go with it, and every process sees them in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from mz_dagster.catalog.database import Transactions, next_ids, recalled
 from mz_dagster.catalog.objects import object_of, objects_query, set_privileges, undropped
 from mz_dagster.catalog.rows import LETTERS, PRIVILEGES, ObjectRow, RoleRow
-from mz_dagster.catalog.schema import OBJECT, ROLE
+from mz_dagster.catalog.schema import MEMBERSHIP, OBJECT, ROLE
 from mz_dagster.formalism import GlobalId
 
 EVERYBODY = 0
@@ -27,7 +27,13 @@ class Roles(Transactions):
     def roles(self) -> tuple[RoleRow, ...]:
         """Returns all roles, in order of creation."""
         with self._database.read() as connection:
-            return tuple(RoleRow(*row) for row in connection.execute(select(ROLE).order_by(ROLE.c.id)))
+            return _all(connection)
+
+    @recalled
+    def held_roles(self, role: int) -> frozenset[int]:
+        """Returns the roles by whose privileges a role acts: its own, those that it is a member of, and everybody's."""
+        with self._database.read() as connection:
+            return frozenset({EVERYBODY, *_reached(role, {one.id: one.groups for one in _all(connection)})})
 
     @recalled
     def role(self, name: str) -> RoleRow | None:
@@ -68,6 +74,8 @@ class Roles(Transactions):
             rows = (object_of(row, {}) for row in connection.execute(query.order_by(OBJECT.c.sequence)))
             granted = [one for one in rows if role.id in one.privileges]
             if not granted:
+                of_it = or_(MEMBERSHIP.c.role == role.id, MEMBERSHIP.c.member == role.id)
+                connection.execute(delete(MEMBERSHIP).where(of_it))
                 connection.execute(delete(ROLE).where(ROLE.c.id == role.id))
             return tuple(granted)
 
@@ -100,7 +108,56 @@ class Roles(Transactions):
                 set_privileges(connection, row, {role: held for role, held in granted.items() if held})
         return True
 
+    def grant_membership(self, roles: Collection[int], members: Collection[int]) -> tuple[int, int] | bool:
+        """Makes roles members of others, which some may be already.
+
+        Args:
+            roles: The numbers of the roles that get members.
+            members: The numbers of their members.
+
+        Returns:
+            True; or False, and nothing has happened, if a role has gone; or, likewise, a role and a member of which the
+            former is the latter, or a member of it.
+        """
+        with self._database.write() as connection:
+            groups = {one.id: set(one.groups) for one in _all(connection)}
+            if not groups.keys() >= {*roles, *members}:
+                return False
+            for role in sorted(roles):
+                for member in sorted(members):
+                    if member in _reached(role, groups):
+                        return role, member
+                    if role not in groups[member]:
+                        groups[member].add(role)
+                        connection.execute(insert(MEMBERSHIP).values(role=role, member=member))
+        return True
+
+    def revoke_membership(self, roles: Collection[int], members: Collection[int]) -> None:
+        """Ends the membership of roles in others, as far as there is one by a grant of its own."""
+        with self._database.write() as connection:
+            named = MEMBERSHIP.c.role.in_(roles), MEMBERSHIP.c.member.in_(members)
+            connection.execute(delete(MEMBERSHIP).where(*named))
+
+
+def _reached(role: int, groups: Mapping[int, Collection[int]]) -> set[int]:
+    """Returns a role, what it is a member of, what that is a member of, and so on."""
+    found, ahead = {role}, [role]
+    while ahead:
+        new = set(groups.get(ahead.pop(), ())) - found
+        found |= new
+        ahead += new
+    return found
+
+
+def _all(connection: Connection) -> tuple[RoleRow, ...]:
+    groups: dict[int, set[int]] = {}
+    for role, member in connection.execute(select(MEMBERSHIP.c.role, MEMBERSHIP.c.member)):
+        groups.setdefault(member, set()).add(role)
+    rows = connection.execute(select(ROLE).order_by(ROLE.c.id))
+    return tuple(
+        RoleRow(row.id, row.name, row.can_login, row.verifier, frozenset(groups.get(row.id, ()))) for row in rows
+    )
+
 
 def _named(connection: Connection, name: str) -> RoleRow | None:
-    row = connection.execute(select(ROLE).where(ROLE.c.name == name)).one_or_none()
-    return None if row is None else RoleRow(*row)
+    return next((one for one in _all(connection) if one.name == name), None)

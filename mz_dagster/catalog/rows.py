@@ -737,12 +737,14 @@ class RoleRow:
         name: Its name.
         can_login: Whether it may connect.
         verifier: What SCRAM compares its password with, as PostgreSQL writes it; None if it has no password.
+        groups: The numbers of the roles that it is a member of by a grant of its own.
     """
 
     id: int
     name: str
     can_login: bool
     verifier: str | None = field(repr=False)
+    groups: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

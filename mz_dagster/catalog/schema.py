@@ -285,6 +285,14 @@ ROLE = Table(
 What a role may do is an option of the objects (`PRIVILEGES`).
 """
 
+MEMBERSHIP = Table(
+    "membership",
+    METADATA,
+    Column("role", BigInteger, ForeignKey("role.id"), primary_key=True, autoincrement=False),
+    Column("member", BigInteger, ForeignKey("role.id"), primary_key=True, autoincrement=False),
+)
+"""Which roles have what a role was granted, besides their own."""
+
 CAPABILITY = Table(
     "capability",
     METADATA,

@@ -110,6 +110,21 @@ class Grant(Statement):
     revokes: bool
 
 
+@dataclass(frozen=True, slots=True)
+class GrantRole(Statement):
+    """`GRANT role TO role` or `REVOKE role FROM role`.
+
+    Attributes:
+        groups: The roles that get or lose members.
+        members: Those.
+        revokes: Whether it is REVOKE.
+    """
+
+    groups: tuple[RoleName, ...]
+    members: tuple[RoleName, ...]
+    revokes: bool
+
+
 def parse_create_role(cursor: TokenCursor, common: Common) -> CreateRole:
     """Moves past what follows `CREATE`: `ROLE name [WITH] options`, or `USER`, who may connect."""
     can_login = cursor.advance().value == "user"
@@ -137,15 +152,16 @@ def parse_drop_role(cursor: TokenCursor, common: Common) -> DropRole:
     return DropRole(*common, _roles(cursor), if_exists)
 
 
-def parse_grant(cursor: TokenCursor, common: Common) -> Grant:
-    """Moves past `GRANT privileges ON objects TO roles` or `REVOKE privileges ON objects FROM roles`."""
+def parse_grant(cursor: TokenCursor, common: Common) -> Grant | GrantRole:
+    """Moves past `GRANT privileges ON objects TO roles`, `GRANT roles TO roles`, or `REVOKE` with `FROM`."""
     revokes = cursor.advance().value == "revoke"
     if cursor.sees("grant|admin", "option", "for"):
-        raise cursor.refuse("GRANT OPTION", "Only the owner grants.")
-    first = cursor.current
+        raise cursor.refuse(f"{cursor.current.value.upper()} OPTION", "Only the owner grants.")
+    first, at = cursor.current, cursor.at
     words = _privileges(cursor)
     if not cursor.sees("on"):
-        raise cursor.refuse("membership in a role", "Roles have no members.", "Grant it to each role.", first)
+        cursor.at = at
+        return _membership(cursor, common, revokes=revokes)
     cursor.expects("on")
     on, names = _objects(cursor, words)
     if on in ("schema", "database"):
@@ -162,6 +178,19 @@ def parse_grant(cursor: TokenCursor, common: Common) -> Grant:
         cursor.accepts("cascade")
     letters = "".join(PRIVILEGES[word] for word in words if word in PRIVILEGES)
     return Grant(*common, letters, on, names, roles, revokes)
+
+
+def _membership(cursor: TokenCursor, common: Common, *, revokes: bool) -> GrantRole:
+    groups = _roles(cursor)
+    cursor.expects("from" if revokes else "to")
+    members = _roles(cursor)
+    if cursor.sees("with"):
+        raise cursor.refuse("WITH ADMIN OPTION", "Only the owner grants.")
+    if cursor.accepts("granted", "by"):
+        _role(cursor)
+    if revokes and not cursor.accepts("restrict"):
+        cursor.accepts("cascade")
+    return GrantRole(*common, groups, members, revokes)
 
 
 def _privileges(cursor: TokenCursor) -> tuple[str, ...]:

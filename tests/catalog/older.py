@@ -22,6 +22,7 @@ _ADDED: dict[str, list[tuple[str, str | None]]] = {
     "0017": [("writer", "process"), ("lease", "process")],
     "0018": [("bound_offset", None)],
     "0019": [("role", None)],
+    "0020": [("membership", None)],
 }
 
 
@@ -37,7 +38,7 @@ def take_back(execute: Callable[[str], object], revision: str, *, on_postgresql:
         for event in ("insert", "update", "delete"):
             name = f"note_{table}_{event}"
             execute(f"DROP FUNCTION {name} CASCADE" if on_postgresql else f"DROP TRIGGER {name}")
-    for migration, columns in _ADDED.items():
+    for migration, columns in reversed(_ADDED.items()):
         if migration > revision:
             for table, column in columns:
                 execute(f"DROP TABLE {table}" if column is None else f"ALTER TABLE {table} DROP COLUMN {column}")

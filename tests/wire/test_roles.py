@@ -33,7 +33,7 @@ SETUP = (
     "INSERT INTO t VALUES (1, 1), (2, 2)",
     "REFRESH MATERIALIZED VIEW m",
 )
-ROLES = ("reader", "writer", "viewer", "nobody", "most")
+ROLES = ("reader", "writer", "viewer", "nobody", "most", "heir")
 GRANTS = (
     "GRANT SELECT ON t, m TO reader",
     "GRANT INSERT, UPDATE, DELETE ON TABLE t TO writer",
@@ -42,6 +42,14 @@ GRANTS = (
     "GRANT USAGE ON SCHEMA s TO reader, writer, viewer, nobody, most",
     "GRANT SELECT ON s.w TO PUBLIC",
     "REVOKE DELETE ON t FROM most",
+    "GRANT reader, most TO writer, viewer",  # what is taken back below
+    "REVOKE reader, most FROM writer, viewer",
+    "GRANT writer TO most",
+    "GRANT viewer, reader TO heir",
+    "GRANT viewer TO nobody",
+    "REVOKE viewer FROM nobody",
+    "GRANT reader TO viewer",
+    "REVOKE reader FROM nobody",
 )
 STATEMENTS = (
     "SELECT a FROM t",
@@ -110,7 +118,13 @@ STATEMENTS = (
     "has_any_column_privilege('over_v', 'SELECT'), has_table_privilege('t', 'TRUNCATE'), "
     "has_table_privilege('s.w', 'SELECT'), has_schema_privilege('s', 'USAGE'), "
     "has_schema_privilege('public', 'CREATE')",
-    "SELECT pg_has_role('reader', 'USAGE'), pg_has_role(current_user, 'MEMBER')",
+    "SELECT pg_has_role('reader', 'USAGE'), pg_has_role(current_user, 'MEMBER'), pg_has_role('viewer', 'MEMBER'), "
+    "pg_has_role('heir', 'reader', 'USAGE'), pg_has_role('reader', 'MEMBER WITH ADMIN OPTION')",
+    "SELECT r.rolname, m.rolname, admin_option FROM pg_auth_members JOIN pg_roles r ON r.oid = roleid "
+    "JOIN pg_roles m ON m.oid = member WHERE r.rolname NOT LIKE 'pg\\_%' ORDER BY 1, 2",
+    "SELECT role_name FROM information_schema.enabled_roles ORDER BY 1",
+    "SELECT grantee, role_name, is_grantable FROM information_schema.applicable_roles ORDER BY 1, 2",
+    "GRANT reader TO nobody",
     "SELECT grantee, table_schema, table_name, privilege_type, is_grantable, with_hierarchy "
     "FROM information_schema.table_privileges WHERE table_schema IN ('public', 's') AND table_name <> 'm' "
     "ORDER BY 1, 2, 3, 4",
@@ -167,9 +181,7 @@ def test_each_role_may_do_what_it_may_in_postgres(postgres: Postgres, server: Se
                     if expected != found:
                         differing.append((role, statement, expected, found))
             theirs.execute("RESET SESSION AUTHORIZATION")
-        theirs.execute(
-            "DROP OWNED BY reader, writer, viewer, nobody, most; DROP ROLE reader, writer, viewer, nobody, most"
-        )
+        theirs.execute(f"DROP OWNED BY {', '.join(ROLES)}; DROP ROLE {', '.join(ROLES)}")
         assert not differing, "\n".join(map(str, differing))
 
 
@@ -217,7 +229,11 @@ def test_a_role_lives_and_dies(server: Server) -> None:
             owner.execute("DROP ROLE beth")
         with pytest.raises(psycopg.OperationalError), connected(server, "beth", "three"):
             pass
-        for refused in ("CREATE ROLE x SUPERUSER", "GRANT ann TO x", "GRANT SELECT (a) ON t TO PUBLIC"):
+        for refused in (
+            "CREATE ROLE x SUPERUSER",
+            "GRANT ann TO x WITH ADMIN OPTION",
+            "GRANT SELECT (a) ON t TO PUBLIC",
+        ):
             with pytest.raises(psycopg.errors.FeatureNotSupported):
                 owner.execute(refused)
 
@@ -286,6 +302,45 @@ def test_other_ways_to_rows_are_closed_too(server: Server) -> None:
         assert ann.execute("SELECT count(*) FROM mz_objects").fetchall() == [(3,)]
 
 
+def test_members_act_by_what_their_roles_were_granted(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True) as owner:
+        owner.execute("CREATE TABLE t (a integer)")
+        owner.execute("CREATE USER ann PASSWORD 'one'")
+        owner.execute("CREATE ROLE inner_team")
+        owner.execute("CREATE ROLE team")
+        owner.execute("GRANT SELECT ON t TO inner_team")
+        with connected(server, "ann", "one") as ann:
+            for statement, may in (
+                ("GRANT inner_team TO team", False),
+                ("GRANT team TO ann", True),
+                ("GRANT team TO ann", True),
+                ("REVOKE inner_team FROM team", False),
+                ("GRANT inner_team TO GROUP team", True),
+                ("REVOKE team FROM ann CASCADE", False),
+                ("GRANT team, inner_team TO ann", True),
+            ):
+                done = owner.execute(statement)
+                assert done.statusmessage == f"{statement.split()[0]} ROLE"
+                for _ in range(2):  # once it is planned, too
+                    if may:
+                        assert ann.execute("SELECT a FROM t WHERE a = %s", (1,), prepare=True).fetchall() == []
+                    else:
+                        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                            ann.execute("SELECT a FROM t WHERE a = %s", (1,), prepare=True)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                ann.execute("GRANT team TO ann")
+        for circle in ("GRANT ann TO inner_team", "GRANT team TO team"):
+            with pytest.raises(psycopg.errors.InvalidGrantOperation, match="is a member of role"):
+                owner.execute(circle)
+        with pytest.raises(psycopg.errors.UndefinedObject):
+            owner.execute("GRANT nobody TO ann")
+        listed = psql(server, "-c", r"\du").stdout
+        assert "{inner_team,team}" in listed
+        owner.execute("DROP ROLE ann")
+        owner.execute("DROP ROLE team")
+        assert owner.execute("SELECT * FROM pg_auth_members").fetchall() == []
+
+
 def test_no_password_is_kept_or_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with open_server(tmp_path) as server, psycopg.connect(dsn(server), autocommit=True) as owner:
@@ -330,16 +385,20 @@ def test_roles_are_durable_and_in_backups(tmp_path: Path) -> None:
     ):
         owner.execute("CREATE TABLE t (a integer)")
         owner.execute("CREATE ROLE ann LOGIN PASSWORD 'one'")
-        owner.execute("GRANT SELECT ON t TO ann")
+        owner.execute("CREATE ROLE team")
+        owner.execute("GRANT SELECT ON t TO team")
+        owner.execute("GRANT team TO ann")
         copy = tmp_path / "copy.sqlite"
         engine.catalog.release_lease(engine.catalog.copy_to(copy, holder="test", ttl_ms=1000))
     with closing(sqlite3.connect(copy)) as connection:
-        ((name, kept),) = connection.execute("SELECT name, verifier FROM role")
+        ((name, kept),) = connection.execute("SELECT name, verifier FROM role WHERE can_login")
     assert name == "ann"
     assert Verifier.of(kept) is not None
     with Catalog.open(f"sqlite:///{copy}") as catalog:
         (table,) = catalog.objects("table")
-        assert table.privileges == {catalog.roles()[0].id: "r"}
+        ann_row, team = catalog.roles()
+        assert ann_row.groups == {team.id}
+        assert table.privileges == {team.id: "r"}
     with open_server(tmp_path) as server, connected(server, "ann", "one") as ann:
         assert ann.execute("SELECT a FROM t").fetchall() == []
 

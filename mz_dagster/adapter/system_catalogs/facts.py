@@ -9,7 +9,7 @@ from typing import Protocol
 
 from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow
+from mz_dagster.catalog import EVERYBODY, LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -260,12 +260,19 @@ class Role:
         name: The name.
         is_superuser: Whether everything is allowed.
         can_login: Whether it may connect.
+        groups: The object ids of the roles that it is a member of by a grant of its own.
     """
 
     id: int
     name: str
     is_superuser: bool
     can_login: bool = True
+    groups: tuple[int, ...] = ()
+
+
+def _role(row: RoleRow) -> Role:
+    groups = tuple(map(role_id, sorted(row.groups)))
+    return Role(role_id(row.id), row.name, is_superuser=False, can_login=row.can_login, groups=groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +398,7 @@ class Facts:
         self._made = made
         self._roles = (
             Role(OWNER_ID, owner, is_superuser=True),
-            *(Role(role_id(one.id), one.name, is_superuser=False, can_login=one.can_login) for one in roles),
+            *(_role(one) for one in roles),
         )
         self.names = names
         self.built_in = built_in
@@ -438,6 +445,12 @@ class Facts:
     def roles(self) -> tuple[Role, ...]:
         """Who there is; the owner is the first."""
         return self._roles
+
+    def held_roles(self, role: Role) -> frozenset[int]:
+        """Returns the object ids of the roles by whose privileges a role acts, but for everybody's."""
+        if role.is_superuser:
+            return frozenset({role.id})
+        return frozenset(role_id(one) for one in self.catalog.held_roles(role.id - FIRST_ID) if one != EVERYBODY)
 
     def granted(self, one: CatalogEntry) -> Mapping[int, str]:
         """Returns the letters of the privileges on an object, by the object ids of roles; that of all is 0."""

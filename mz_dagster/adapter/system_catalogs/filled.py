@@ -422,10 +422,17 @@ def _databases(facts: Facts) -> Iterator[Cells]:
 
 
 def _groups(facts: Facts) -> Iterator[Cells]:
-    """Yields the roles that nobody connects as; none has members."""
+    """Yields the roles that nobody connects as."""
     for one in facts.roles:
         if not one.can_login:
-            yield {"groname": one.name, "grosysid": one.id, "grolist": ()}
+            members = tuple(other.id for other in facts.roles if one.id in other.groups)
+            yield {"groname": one.name, "grosysid": one.id, "grolist": members}
+
+
+def _memberships(facts: Facts) -> Iterator[Cells]:
+    for one in facts.roles:
+        for group in one.groups:
+            yield {"roleid": group, "member": one.id, "grantor": OWNER_ID, "admin_option": False}
 
 
 def _roles(facts: Facts) -> Iterator[Cells]:
@@ -555,6 +562,7 @@ FILLED: Mapping[str, Rows] = {
     "pg_attrdef": _defaults,
     "pg_attribute": _attributes,
     "pg_authid": _roles,
+    "pg_auth_members": _memberships,
     "pg_class": _classes,
     "pg_collation": _collations,
     "pg_constraint": _constraints,

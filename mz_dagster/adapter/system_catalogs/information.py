@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from mz_dagster.adapter.system_catalogs.facts import OWNER_ID, TEMPORARY_SCHEMA, CatalogEntry, Facts, type_modifier
+from mz_dagster.adapter.system_catalogs.facts import (
+    OWNER_ID,
+    TEMPORARY_SCHEMA,
+    CatalogEntry,
+    Facts,
+    Role,
+    type_modifier,
+)
 from mz_dagster.adapter.system_catalogs.filled import checks_of
 from mz_dagster.catalog import LETTERS
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
@@ -288,9 +295,10 @@ _PRIVILEGES = {
 def _table_privileges(facts: Facts) -> Iterator[Cells]:
     """Yields what the one who asks was granted or has granted, and what all were."""
     names = {role.id: role.name for role in facts.roles} | {0: "PUBLIC"}
+    enabled = {0, *(one.id for one in _enabled(facts))}
     for one in facts.relations:
         for role, letters in (facts.granted(one) or {OWNER_ID: LETTERS}).items():
-            if role not in names or (facts.user not in (names[role], facts.owner.name) and role):
+            if role not in names or (facts.user != facts.owner.name and role not in enabled):
                 continue
             for letter in letters:
                 yield {
@@ -308,7 +316,23 @@ def _role_table_grants(facts: Facts) -> Iterator[Cells]:
 
 
 def _enabled_roles(facts: Facts) -> Iterator[Cells]:
-    yield {"role_name": facts.user}
+    return ({"role_name": one.name} for one in _enabled(facts))
+
+
+def _enabled(facts: Facts) -> list[Role]:
+    """Returns the roles by whose privileges the one who asks acts; the owner acts by all."""
+    if facts.user == facts.owner.name:
+        return list(facts.roles)
+    held = facts.held_roles(next(one for one in facts.roles if one.name == facts.user))
+    return [one for one in facts.roles if one.id in held]
+
+
+def _applicable_roles(facts: Facts) -> Iterator[Cells]:
+    """Yields which of the roles that the one who asks acts by are members of which."""
+    names = {one.id: one.name for one in facts.roles}
+    for one in _enabled(facts):
+        for group in one.groups:
+            yield {"grantee": one.name, "role_name": names[group], "is_grantable": "NO"}
 
 
 def _database(facts: Facts) -> Iterator[Cells]:
@@ -316,6 +340,7 @@ def _database(facts: Facts) -> Iterator[Cells]:
 
 
 INFORMATION: Mapping[str, Rows] = {
+    "applicable_roles": _applicable_roles,
     "character_sets": _character_sets,
     "check_constraints": _check_constraints,
     "columns": _columns,

@@ -170,15 +170,18 @@ def _serial_sequences(facts: Facts) -> Pairs:
 
 def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]:
     """Returns the lookup of who has a privilege, by what it is on and by role."""
-    what, _, privilege = name.removesuffix(_GRANTABLE).rpartition(" ")
+    what, _, privilege = name.removesuffix(_GRANTABLE).removesuffix(_ADMIN).rpartition(" ")
 
     def pairs(facts: Facts) -> Pairs:
         of_all = () if name.endswith(_GRANTABLE) else _OF_ALL[what]
         granted = dict(_granted(facts, privilege)) if what == "on relations" and not name.endswith(_GRANTABLE) else {}
+        held = {role.id: facts.held_roles(role) for role in facts.roles}
         for id in _KEPT[what](facts):
             for role in facts.roles:
                 is_held = (
-                    privilege in of_all or role.id in granted.get(id, ()) or (what == "of roles" and id == role.id)
+                    privilege in of_all
+                    or not held[role.id].isdisjoint(granted.get(id, ()))
+                    or (what == "of roles" and id in held[role.id] and not name.endswith(_ADMIN))
                 )
                 yield id * ROLES + role.id, role.is_superuser or is_held
 
@@ -186,6 +189,7 @@ def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pa
 
 
 _GRANTABLE = " WITH GRANT OPTION"
+_ADMIN = " WITH ADMIN OPTION"
 #: What every role may do, of what.
 _OF_ALL: Mapping[str, Collection[str]] = {
     "on relations": (),
