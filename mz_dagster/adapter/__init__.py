@@ -57,7 +57,7 @@ from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import BadSettings, NoProject, Project
-from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_objects, load_project
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_project
 from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
@@ -101,7 +101,6 @@ __all__ = [
     "effective_objects",
     "errors_at",
     "errors_written",
-    "load_objects",
     "load_project",
     "maintain_view",
     "negative_rows",

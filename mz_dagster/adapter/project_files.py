@@ -191,18 +191,6 @@ def load_project(project: Project, proposed: Mapping[Path, str] | None = None) -
     return _Loader(project).load(proposed or {})
 
 
-def load_objects(project: Project) -> tuple[ProjectObject, ...]:
-    """Returns everything that the project's files define, each object after those it reads.
-
-    Raises:
-        BadProjectFile: Something is wrong, as `load_project` tells; the error names file and line.
-    """
-    files = load_project(project)
-    for fault in files.faults:
-        raise fault.error
-    return files.objects
-
-
 _S = TypeVar("_S", bound=Statement)
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import BadProjectFile, Project, ProjectObject, load_objects
+from mz_dagster.adapter import BadProjectFile, Project, ProjectObject
 from mz_dagster.adapter.annotations import Annotations, Freshness, parse_annotations
+from tests.project_objects import load_objects
 
 HOUR = 3_600_000
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project, load_objects
+from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project
 from mz_dagster.adapter.engine import spark_config
+from tests.project_objects import load_objects
 
 
 def project(root: Path, settings: str = "", **files: str) -> Project:

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mz_dagster import MzDagsterTranslator, MzResource, Project, StepResult, build_mz_asset_specs, mz_assets
-from mz_dagster.adapter import Engine, ProjectObject, load_objects
+from mz_dagster.adapter import Engine, ProjectObject
 from mz_dagster.adapter.annotations import MAX_KINDS, parse_annotations
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration import partition_key, partitions_of, tick_of
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
+from tests.project_objects import load_objects
 
 SQL = """
 CREATE SOURCE orders (id integer NOT NULL, customer text, amount integer, PRIMARY KEY (id))
