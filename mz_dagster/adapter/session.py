@@ -256,16 +256,16 @@ class Session:
     def _executed(self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object]) -> Iterator[Result]:
         for number, one in enumerate(fragments):
             try:
-                result = self._execute(sql, number, parameters)
+                result = self._execute(sql, fragments, number, parameters)
                 yield replace(result, queued=self._queue.pop()) if self._queue else result
             except Error as error:
                 error.point_out(sql, one.tokens[0].start if len(fragments) > 1 else None)
                 raise
 
     @only_our_errors(writing=True)
-    def _execute(self, sql: str, number: int, parameters: Sequence[object]) -> Result:
+    def _execute(self, sql: str, fragments: Sequence[Fragment], number: int, parameters: Sequence[object]) -> Result:
         with self._failing():
-            statement = statement_of(sql, number)
+            statement = statement_of(sql, fragments, number)
         return self.sequence(statement, parameters)
 
     @contextmanager
@@ -284,8 +284,7 @@ class Session:
         """Returns what a text says that is one statement, whatever that means; raises as `execute`."""
         with self._failing():
             try:
-                _only(_fragments(sql))
-                return statement_of(sql, 0)
+                return statement_of(sql, _only(_fragments(sql)))
             except Error as error:
                 error.point_out(sql)
                 raise
@@ -302,8 +301,7 @@ class Session:
             ProgrammingError: It does not bind.
         """
         with self._failing():
-            _only(_fragments(sql))
-            statement = statement_of(sql, 0)
+            statement = statement_of(sql, _only(_fragments(sql)))
             if self._variables.transaction is not None and not isinstance(statement, Commit | Rollback | RollbackTo):
                 self._variables.transaction.begin_statement(queries=False)
             try:
@@ -336,7 +334,7 @@ class Session:
         if (block := self._variables.transaction) is not None and block.is_failed:
             return False
         try:
-            statement = statement_of(sql, 0)
+            statement = statement_of(sql, fragments_of(sql))
             self._described(statement, parameters)
         except Error:
             return False
@@ -353,8 +351,7 @@ class Session:
             ProgrammingError: The statement returns rows; else as `execute`.
         """
         with self._failing():
-            _only(_fragments(sql))
-            statement = statement_of(sql, 0)
+            statement = statement_of(sql, _only(_fragments(sql)))
             if not isinstance(statement, Insert | Delete | Update) or statement.returning is not None:
                 raise ProgrammingError(
                     "executemany() takes statements that write and return no rows",

@@ -188,6 +188,8 @@ class TokenCursor:
         return len(self.tokens)
 
     def _stand_at(self, index: int, words: Sequence[str]) -> bool:
+        if not self.tokens[index].is_word(words[0]):
+            return False
         there = self.tokens[index : index + len(words)]
         return len(there) == len(words) and all(one.is_word(word) for one, word in zip(there, words, strict=True))
 

@@ -67,6 +67,10 @@ class Fragment:
     tokens: tuple[Token, ...]
 
 
+#: Kinds of tokens that may end a statement, or open and close what it does not end in.
+_SPLITTING = frozenset({TokenKind.SYMBOL, TokenKind.END})
+#: What stands just before a list of constants.
+_OPENING_LISTS = ("(", "[", "values")
 #: What no text holds: U+0000 and halves of surrogate pairs.
 _UNTEXTUAL = re.compile("[\0\ud800-\udfff]")
 _SPACE = re.compile(r"[ \t\r\n\f\v]+|--[^\r\n]*")
@@ -185,6 +189,9 @@ def split(text: str) -> tuple[Fragment, ...]:
     start, depth = 0, 0
     pending: list[Token] = []
     for token in tokens_of(text):
+        if token.kind not in _SPLITTING:
+            pending.append(token)
+            continue
         if token.is_symbol("("):
             depth += 1
         elif token.is_symbol(")"):
@@ -241,7 +248,7 @@ def _constants_at(text: str, at: int, before: list[Token]) -> Token | None:
 
 def _list_behind(before: list[Token]) -> re.Pattern[str] | None:
     """Returns what a list of constants that is one token looks like behind other tokens; None if there is none."""
-    if len(before) < 2:
+    if len(before) < 2 or before[-1].value not in _OPENING_LISTS:
         return None
     opening, last = before[-2:]
     if last.is_symbol("("):

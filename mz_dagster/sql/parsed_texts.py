@@ -5,6 +5,7 @@ Memory: of up to `_MOST` texts of at most `_LONGEST` characters the tokens and t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from mz_dagster.budget import budget
@@ -23,10 +24,10 @@ def fragments_of(text: str) -> tuple[Fragment, ...]:
     return _known_fragments(text, budget().compared_constants)  # which the lexer goes by
 
 
-def statement_of(text: str, number: int) -> Statement:
-    """Returns the statement that is one of `fragments_of(text)`, as `parse_statement` does."""
+def statement_of(text: str, fragments: Sequence[Fragment], number: int = 0) -> Statement:
+    """Returns the statement that is one of `fragments`, which are those of the text, as `parse_statement` does."""
     if len(text) > _LONGEST:
-        return parse_statement(text, _fragments(text)[number])
+        return parse_statement(text, fragments[number])
     return _known_statement(text, number, budget().compared_constants)
 
 

@@ -61,6 +61,14 @@ def test_a_statement_costs_as_many_times_as_it_says_something(sparkless: Connect
     assert exponent(_cost(sparkless, FORMS[form]), (5, 10, 20), times=1) <= 1.1
 
 
+def test_a_script_costs_as_many_times_as_it_has_statements(sparkless: Connection) -> None:
+    def cost(n: int) -> float:
+        script = "".join(f"SELECT {i}, '{'words ' * 20}';\n" for i in range(n))
+        return calls(lambda: sparkless.execute(script))
+
+    assert exponent(cost, (40, 80, 160), times=1) < 1.2
+
+
 def test_every_column_of_full_joins_costs_by_joins_and_columns(sparkless: Connection) -> None:
     """Each join on the way has the columns of all before it, which are asked for, and may be NULL in its rows alone.
 
