@@ -17,6 +17,7 @@ Files, in the order of import:
 - `arrow_schema`, `consolidation`: update frames in Arrow, and sums of equal updates in process;
 - `plain_cells`: values in Arrow's tables and in Python;
 - `numerics`: most of them are stored as integers of 64 bits;
+- `table_summary`: what spares Spark's first write to a table a job;
 - `table_sync`: what a batch is read through is on disk before it is listed;
 - `file_hashes`: a data file is read only if it is the one that was written;
 - `batch_stats`: what a batch holds, from Delta's own metadata;

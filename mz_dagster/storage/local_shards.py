@@ -72,6 +72,7 @@ from mz_dagster.storage.shards import (
     skipping_columns,
 )
 from mz_dagster.storage.skipping import asked_columns, may_pass
+from mz_dagster.storage.table_summary import summarize_creation
 from mz_dagster.storage.table_sync import LOG, TableSync
 
 _RETRIES = CommitProperties(max_commit_retries=1000)
@@ -146,6 +147,7 @@ class LocalShards:
                 partition_by=[BATCH, BUCKET],
                 configuration=properties,
             )
+            summarize_creation(path / LOG)
         except (DeltaError, OSError) as error:
             if not DeltaTable.is_deltatable(str(path)):  # else another process was faster
                 raise _unavailable("create", path, error) from error

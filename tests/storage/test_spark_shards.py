@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
 import os
 import shutil
@@ -140,6 +141,27 @@ def test_append_is_one_commit_and_an_empty_one_is_none(
     assert table.version() == version + 1
     assert (stats.rows, stats.errors, stats.files) == (10, 0, 1)
     assert stats.bytes > 0
+
+
+def test_a_first_write_goes_on_from_the_summary_of_the_empty_table(
+    tmp_path: Path, shards: SparkShards, spark: SparkSession
+) -> None:
+    told = {}
+    for name in ("summarized", "reconstructed"):
+        collection = row_of(name, PAIR)
+        shards.create(collection)
+        log = tmp_path / collection.shard / "_delta_log"
+        if name == "reconstructed":
+            (log / f"{0:020d}.crc").unlink()
+        assert shards.append(collection, BatchId(1), numbers(spark, 10).coalesce(1)).files == 1
+        told[name] = json.loads((log / f"{1:020d}.crc").read_text())
+    found, expected = told["summarized"], told["reconstructed"]
+    # Only who has looked at all files knows how large they are.
+    assert expected.pop("fileSizeHistogram")
+    for one in told.values():
+        del one["txnId"], one["metadata"]["id"], one["metadata"]["createdTime"]
+    assert found == expected
+    assert (found["numFiles"], found["numMetadata"], found["numProtocol"]) == (1, 1, 1)
 
 
 def test_each_implementation_reads_what_the_other_wrote(

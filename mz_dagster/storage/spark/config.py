@@ -52,6 +52,8 @@ SESSION_CONF: Mapping[str, str] = {
     # Where replanning is on, a large shuffle keeps so many: a sort of millions of rows by two tasks fills the heap.
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "64",
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Nobody asks the log for all files: to list them beside each commit takes a job behind commits of this process.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
     # A batch is one write execution: nothing may compact or rewrite files behind the catalog's back.
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
