@@ -55,6 +55,8 @@ from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells, stor
 from tests.compute.examples import AREAS, POOLS, Example
 
 ROWS = 60
+#: How many besides each value, where there is no other argument to be combined with.
+_REPEATED = 5
 #: An expression of more is put to columns in one way only.
 _MANY_NODES = 100
 
@@ -106,9 +108,9 @@ def ways(example: Example, seed: int, constants: int) -> list[tuple[Scalar, list
     chosen = random.Random(seed)
     pools = [cells_of(pool) for pool in example.pools]
     types = [POOLS[pool][0] for pool in example.pools]
-    rows = [[chosen.choice([*one, None]) for one in pools] for _ in range(ROWS)]
+    rows = [[chosen.choice([*one, None]) for one in pools] for _ in range(ROWS if len(pools) > 1 else _REPEATED)]
     rows += [[value if i == place else chosen.choice(one) for i, one in enumerate(pools)]
-             for place, values in enumerate(pools) for value in values]  # fmt: skip
+             for place, values in enumerate(pools) for value in [*values, None]]  # fmt: skip
     found = [(example.scalar, types, rows)]
     if len(pools) == 1 or len(list(walk(example.scalar))) > _MANY_NODES:
         return found

@@ -54,7 +54,7 @@ def _logic() -> Iterator[Example]:
     # Deep enough that written out in place it would be too large.
     deep: Scalar = ColumnRef(0, INT4)
     text = "{0}"
-    for _ in range(12):
+    for _ in range(10):
         deep = applied(resolve_operator("/", [INT4, INT4]), [deep, ColumnRef(1, INT4)])
         deep = applied(resolve_operator("+", [INT4, INT4]), [deep, deep])
         text = f"({text} / {{1}})"
