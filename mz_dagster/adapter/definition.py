@@ -53,7 +53,7 @@ from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
 from mz_dagster.sql.statements import CheckOptions, Name
 from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.iceberg_catalog import CatalogKind, IcebergCatalog
-from mz_dagster.storage.object_store import OBJECT_STORES, S3, ObjectStore, Secret
+from mz_dagster.storage.object_store import OBJECT_STORES, S3, ObjectStore, Secret, Web
 from mz_dagster.storage.sink.delta_columns import check_columns
 from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
@@ -370,8 +370,15 @@ def means_of(origin: Origin, resolver: Resolver) -> tuple[dict[str, GlobalId], M
         return {}, None
     if isinstance(origin, Delta | Files):
         uri = origin.uri if isinstance(origin, Delta) else origin.folder
-        kind = next(one for one in OBJECT_STORES.values() if uri.startswith(f"{one.scheme}://"))
+        scheme = uri.partition("://")[0]
+        kind = next(one for one in OBJECT_STORES.values() if scheme in one.schemes)
         item, means = _means(origin.connection, resolver, kind)
+        if isinstance(means, Web) and not uri.startswith(f"{means.url}/"):
+            raise InvalidTableDefinition(
+                f'"{uri}" is not below the URL of connection "{origin.connection}"',
+                detail=f"That is {means.url}.",
+                hint="Name a file below it, or CREATE CONNECTION name TO HTTP (URL = '...').",
+            )
         return {str(origin.connection): item.id}, means
     item, catalog = _means(origin.connection, resolver, IcebergCatalog)
     return {str(origin.connection): item.id}, catalog

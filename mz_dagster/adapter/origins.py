@@ -12,7 +12,7 @@ from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import CreateSource, Delta, Files, Iceberg
 from mz_dagster.storage.iceberg_catalog import IcebergCatalog
-from mz_dagster.storage.object_store import ObjectStore
+from mz_dagster.storage.object_store import ObjectStore, Web
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
@@ -80,6 +80,11 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
 
 def _file_place(files: Files, means: Means | None, project: Project) -> FilePlace:
     """Returns where the files of a source are."""
+    if isinstance(means, Web):
+        from mz_dagster.storage.source.web import OnWeb  # as below
+
+        folder, _, index = files.folder.rpartition("/")
+        return OnWeb(folder, means, project.root, index)
     if isinstance(means, ObjectStore):
         from mz_dagster.storage.source.bucket import InBucket  # no other source needs its library
 

@@ -23,7 +23,7 @@ from mz_dagster.sql.statements import Name, Statement
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+", re.DOTALL)
 
 #: What a connection leads to.
-ConnectionKind = Literal["s3", "gcs", "azure", "iceberg catalog"]
+ConnectionKind = Literal["s3", "gcs", "azure", "http", "iceberg catalog"]
 
 #: The options of each kind of connection: their words, and what each is.
 _OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "connection"]]] = {
@@ -44,6 +44,7 @@ _OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "
         ("tenant", "id"): "text",
         ("endpoint",): "text",
     },
+    "http": {("url",): "text", ("token",): "secret"},
     "iceberg catalog": {
         ("catalog", "type"): "text",
         ("url",): "text",
@@ -56,6 +57,7 @@ _OPTIONS: dict[ConnectionKind, dict[tuple[str, ...], Literal["text", "secret", "
         ("s3", "connection"): "connection",
     },
 }
+_WEB = re.compile(r"https?://[^/?#@\s]+(/[^/?#\s]+)*/?", re.ASCII)
 _CATALOG_TYPES = ("rest", "sql")
 _OF_REST = ("warehouse", "credential", "token", "token url", "scope")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
@@ -78,7 +80,7 @@ class CreateSecret(Statement):
 
 @dataclass(frozen=True, slots=True)
 class CreateConnection(Statement):
-    """`CREATE CONNECTION name TO S3 | GCS | AZURE | ICEBERG CATALOG (option = 'value' | SECRET name, ...)`.
+    """`CREATE CONNECTION name TO S3 | GCS | AZURE | HTTP | ICEBERG CATALOG (option = 'value' | SECRET name, ...)`.
 
     Attributes:
         name: Its name.
@@ -135,7 +137,7 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
     if kind is None:
         raise cursor.refuse(
             "this kind of connection",
-            "S3 is known, with what speaks its protocol, GCS, AZURE and ICEBERG CATALOG.",
+            "S3 is known, with what speaks its protocol, GCS, AZURE, HTTP and ICEBERG CATALOG.",
         )
     cursor.expects_symbol("(")
     options: dict[str, str | Name] = {}
@@ -164,6 +166,10 @@ def _connection(cursor: TokenCursor, common: Common) -> CreateConnection:
         )
     if kind == "iceberg catalog":
         _check_catalog(options)
+    if kind == "http" and not re.fullmatch(_WEB, str(options.get("url"))):
+        raise InvalidTableDefinition(
+            "a connection to a web server requires a URL", hint="Write URL = 'https://example.com/folder'."
+        )
     if kind == "azure":
         _check_azure(options)
     return CreateConnection(*common, name, kind, options, if_not_exists)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -168,14 +168,15 @@ def parse_delta(cursor: TokenCursor) -> Delta:
     return Delta(uri.rstrip("/") if in_store else uri, place.start, connection=connection)
 
 
-#: What leads to object stores, by how URIs of what is there begin.
+#: What leads to object stores and web servers, by how URIs of what is there begin.
 _STORES = {"s3": "S3", "gs": "GCS", "az": "AZURE"}
+_WEB = {"https": "HTTP", "http": "HTTP"}
 
 
-def _store_of(uri: str) -> str | None:
-    """Returns how a URI begins that leads to an object store; None if it is another."""
+def _store_of(uri: str, stores: Mapping[str, str] = _STORES) -> str | None:
+    """Returns how a URI begins that leads to a store; None if it is another."""
     scheme, separated, _ = uri.partition("://")
-    return scheme if separated and scheme in _STORES else None
+    return scheme if separated and scheme in stores else None
 
 
 def _iceberg(cursor: TokenCursor) -> Iceberg:
@@ -294,7 +295,7 @@ def _files(cursor: TokenCursor) -> _Found:
             position=opening.start + 1,
         )
     if (uri is None) != (connection is None):
-        kind = _STORES[_store_of(uri or "") or "s3"]
+        kind = (_STORES | _WEB)[_store_of(uri or "", _STORES | _WEB) or "s3"]
         raise InvalidTableDefinition(
             "FOLDER is reached without a CONNECTION" if uri is None else f'"{uri}" needs a CONNECTION',
             hint=f"CREATE CONNECTION name TO {kind} (...), and write FILES (URI '...', CONNECTION name).",
@@ -345,16 +346,17 @@ def _check_partition(found: _Found, columns: Sequence[ColumnDefinition], key: Se
 
 
 def _check_bucket(uri: str, offset: int) -> None:
-    """Raises if a URI names no prefix of a bucket that is listed."""
-    if (
-        _store_of(uri) is None
-        or not re.fullmatch(r"\w+://[\w.-]+(/[^/]+)*/?", uri, re.ASCII)
-        or any(one in (".", "..") for one in uri.split("/"))
-    ):
+    """Raises if a URI names no prefix of a bucket that is listed, and no list that a web server has."""
+    form = r"\w+://[\w.-]+(/[^/]+)*/?"
+    if _store_of(uri, _WEB) is not None:
+        form = r"\w+://[\w.-]+(:\d+)?(/[\w.~%=+-]+)+"
+    elif _store_of(uri) is None:
+        form = ""
+    if not re.fullmatch(form, uri, re.ASCII) or any(one in (".", "..") for one in uri.split("/")):
         raise InvalidTableDefinition(
             f'"{uri}" names no files that are read',
-            detail="Files are read from folders of this machine and from object stores.",
-            hint="Write s3://bucket/path/of/files, or gs:// or az:// likewise.",
+            detail="Files are read from folders of this machine, from object stores, and from lists on web servers.",
+            hint="Write s3://bucket/path/of/files, or gs:// or az:// likewise, or https://host/path/of/list.txt.",
             position=offset + 1,
         )
 

@@ -40,8 +40,8 @@ Open to other layers beside this front door: `append`, `arrow_schema`, `batch_st
 `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`, `renewal`,
 `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`,
 `source.bucket`, `source.delta.delta_source`, `source.file_place`, `source.folder`, `source.iceberg.iceberg_source`,
-`source.table_source`, `source.unreadable_files`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`,
-`spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
+`source.table_source`, `source.unreadable_files`, `source.web`, `spark`, `spark.causes`, `spark.config`,
+`spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

@@ -73,8 +73,8 @@ class ObjectStore:
         options: Its settings, by the names that CREATE CONNECTION has for them.
     """
 
-    #: How the URIs of what is there begin, and what stands behind `CREATE CONNECTION ... TO`.
-    scheme: ClassVar[str]
+    #: How the URIs of what is there may begin, and what stands behind `CREATE CONNECTION ... TO`.
+    schemes: ClassVar[tuple[str, ...]]
     words: ClassVar[str]
     #: The settings of delta-rs and its object store, by the options of CREATE CONNECTION.
     names: ClassVar[Mapping[str, str]]
@@ -107,7 +107,7 @@ class ObjectStore:
 class S3(ObjectStore):
     """A store that speaks S3's protocol."""
 
-    scheme = "s3"
+    schemes = ("s3",)
     words = "S3"
     names: ClassVar[Mapping[str, str]] = {
         "access key id": "aws_access_key_id",
@@ -121,7 +121,7 @@ class S3(ObjectStore):
 class Azure(ObjectStore):
     """Azure's Blob Storage."""
 
-    scheme = "az"
+    schemes = ("az",)
     words = "AZURE"
     names: ClassVar[Mapping[str, str]] = {
         "account name": "azure_storage_account_name",
@@ -137,7 +137,7 @@ class Azure(ObjectStore):
 class Gcs(ObjectStore):
     """Google's Cloud Storage."""
 
-    scheme = "gs"
+    schemes = ("gs",)
     words = "GCS"
     names: ClassVar[Mapping[str, str]] = {"service account key": "google_service_account_key"}
 
@@ -150,5 +150,18 @@ class Gcs(ObjectStore):
         return ""
 
 
+class Web(ObjectStore):
+    """A web server, of which what is below a URL is read."""
+
+    schemes = ("https", "http")
+    words = "HTTP"
+    names: ClassVar[Mapping[str, str]] = {"url": "web_endpoint", "token": "web_token"}
+
+    @property
+    def url(self) -> str:
+        """The URL, without a `/` at its end."""
+        return str(dict(self.options)["url"]).rstrip("/")
+
+
 #: By what `CREATE CONNECTION ... TO` names.
-OBJECT_STORES: Mapping[str, type[ObjectStore]] = {"s3": S3, "gcs": Gcs, "azure": Azure}
+OBJECT_STORES: Mapping[str, type[ObjectStore]] = {"s3": S3, "gcs": Gcs, "azure": Azure, "http": Web}

@@ -146,7 +146,7 @@ def test_what_cannot_be_a_source_says_why(connection: Connection, table: Path, t
     for columns, uri, rest, error, text in (
         ("", "lake/t", "", OperationalError, "of a nested type"),
         ("", "lake/nothing", "", OperationalError, "is no Delta table"),
-        ("(a bigint)", "gs://bucket/t", "", NotSupportedError, "not supported yet"),
+        ("(a bigint)", "hdfs://bucket/t", "", NotSupportedError, "not supported yet"),
         ("(a bigint)", ".mz/shards/x", "", FolderNotAllowed, "the engine's own"),
         ("(a bigint)", str(tmp_path.parent), "", FolderNotAllowed, "outside of the project"),
         ("(a bigint, PRIMARY KEY (a))", "lake/t", "", InvalidTableDefinition, "PRIMARY KEY requires ENVELOPE UPSERT"),

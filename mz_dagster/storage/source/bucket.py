@@ -26,14 +26,14 @@ from mz_dagster.catalog import BoundFile
 from mz_dagster.storage.object_client import Client, client_of
 from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.source.errors import SourceUnreadable
-from mz_dagster.storage.source.file_place import FilePlace, Look, Looks
+from mz_dagster.storage.source.file_place import FilePlace, Listing, Look, Looks
 from mz_dagster.storage.source.folder import is_unfinished, pattern_to_regex, refuse_unreadable_name
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, ReadableFile
 
 #: What the client raises: of what is not there an OSError, else errors of its own.
-_FAILURES = (BaseError, OSError)
+FAILURES = (BaseError, OSError)
 _BLOCK = 1 << 20
 
 
@@ -60,7 +60,7 @@ class InBucket(FilePlace):
     def folder(self) -> None:
         """None: Spark is not told how to get there."""
 
-    def listing(self, pattern: str) -> Looks:
+    def listing(self, pattern: str) -> Listing:
         """Returns the objects that are ready, with what the store says of them; see `FilePlace.listing`."""
         wanted = re.compile(pattern_to_regex(pattern), re.DOTALL)
         found = {}
@@ -69,11 +69,11 @@ class InBucket(FilePlace):
                 path = one["path"]
                 if wanted.fullmatch(path) and not any(map(is_unfinished, path.split("/"))):
                     refuse_unreadable_name(path)
-                    _refuse_leading_out(path)
+                    refuse_leading_out(path)
                     found[path] = _look(one)
-        except _FAILURES as error:
+        except FAILURES as error:
             raise SourceUnreadable(
-                f'cannot list "{self}": {_reason(error)}',
+                f'cannot list "{self}": {reason(error)}',
                 hint="Check the URI, what the connection says, and that it may list the bucket; nothing was bound.",
             ) from error
         return Looks(found)
@@ -84,7 +84,7 @@ class InBucket(FilePlace):
             return _look(obstore.head(self._client(), path))
         except FileNotFoundError:
             return None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise self._unreadable(path, error) from error
 
     def hashed(self, path: str) -> BoundFile | None:
@@ -93,7 +93,7 @@ class InBucket(FilePlace):
             return self._hashed(path, None)
         except FileNotFoundError:
             return None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise self._unreadable(path, error) from error
 
     def read(self, path: str) -> bytes | None:
@@ -102,7 +102,7 @@ class InBucket(FilePlace):
             return bytes(obstore.get(self._client(), path).bytes())
         except FileNotFoundError:
             return None
-        except _FAILURES as error:
+        except FAILURES as error:
             raise self._unreadable(path, error) from error
 
     @contextmanager
@@ -126,7 +126,7 @@ class InBucket(FilePlace):
             except FileNotFoundError:
                 yield None
                 return
-            except _FAILURES as error:
+            except FAILURES as error:
                 raise self._unreadable(path, error) from error
             yield Path(folder), file
 
@@ -165,7 +165,7 @@ class InBucket(FilePlace):
 
     def _unreadable(self, path: str, error: Exception) -> SourceUnreadable:
         return SourceUnreadable(
-            f'cannot read "{self}/{path}": {_reason(error)}',
+            f'cannot read "{self}/{path}": {reason(error)}',
             hint="Check that the connection may read it, or move it away; no file of the source was bound.",
         )
 
@@ -200,7 +200,7 @@ def _look(found: Mapping[str, Any] | ObjectMeta) -> Look:
     return Look(found["size"], f"{tag}:{found['size']}")
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Returns what a client's error says, in a line: the store's own words, if there are some."""
     text = str(error).split("\n\nDebug source:")[0]
     said = re.search("<Code>([^<]*)</Code>\\s*<Message>([^<]*)</Message>", text)
@@ -209,7 +209,7 @@ def _reason(error: Exception) -> str:
     return " ".join(text.split())[:400].rstrip(".")
 
 
-def _refuse_leading_out(path: str) -> None:
+def refuse_leading_out(path: str) -> None:
     """Raises if an object is called so that its copy would not be in the folder that it is meant for."""
     if any(part in ("", ".", "..") for part in path.split("/")):
         raise SourceUnreadable(
