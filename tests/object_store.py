@@ -1,4 +1,4 @@
-"""An object store that runs: moto's server, in a process of its own, with a bucket."""
+"""An object store that runs: moto's server, or versitygw, in a process of its own, with a bucket."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,9 @@ from mz_dagster.adapter import Connection
 from tests.opened import opened
 
 BUCKET = "lake"
+#: What `go install` makes, and of which version.
+GO = Path(__file__).resolve().parents[1] / ".make" / "go"
+GATEWAY_VERSION = "v1.8.0"
 SECRET = "plAnted+secRet/7f3c0b"
 
 
@@ -74,12 +77,35 @@ def opened_beside(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @contextmanager
 def running_store() -> Iterator[Store]:
-    """Runs a store with an empty bucket."""
+    """Runs moto's store with an empty bucket."""
+    port = _free_port()
+    with _running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port) as store:
+        yield store
+
+
+@contextmanager
+def running_gateway(folder: Path) -> Iterator[Store]:
+    """Runs versitygw with an empty bucket in a folder; builds it if that was never done, which takes ten minutes."""
+    gateway = GO / "versitygw"
+    if not gateway.exists():
+        module = f"github.com/versity/versitygw/cmd/versitygw@{GATEWAY_VERSION}"
+        subprocess.run(["go", "install", module], env=os.environ | {"GOBIN": str(GO)}, timeout=3000, check=True)
+    port = _free_port()
+    with _running([str(gateway), "--port", f"127.0.0.1:{port}", "posix", str(folder)], port) as store:
+        yield store
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _running(command: Sequence[str], port: int) -> Iterator[Store]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    environment |= {"ROOT_ACCESS_KEY": "tester", "ROOT_SECRET_KEY": SECRET}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         give_up = monotonic() + 60

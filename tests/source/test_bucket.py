@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,11 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.adapter import Connection
+from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedObject
 from mz_dagster.storage.object_store import SecretUnavailable
 from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable
+from tests.forks import forks
 from tests.object_store import BUCKET, Store, opened_beside, running_store
+from tests.opened import opened
 from tests.source.landing import bind, poll, records
 
 if TYPE_CHECKING:
@@ -179,6 +183,38 @@ def test_spark_reads_copies(spark: SparkSession, connection: Connection, prefix:
     assert [one[1:3] for one in by_spark] == [("a b/f.zst", 1), ("a b/f.zst", 2), ("g", 1)]
 
 
+def read_until_killed(root: str, secret: str, fail_point: str) -> None:
+    """Is the process: reads the source, and is killed on the way."""
+    os.environ |= {"STORE_SECRET": secret, VARIABLE: fail_point}
+    with opened(Path(root)) as connection:
+        held(connection)
+
+
+@pytest.mark.parametrize(
+    "fail_point",
+    [
+        "tick.minted",
+        *(
+            pytest.param(point, marks=pytest.mark.deep)
+            for point in ("tick.before_mint", "append.inlined", "append.before_seal", "seal.in_transaction")
+        ),
+        "seal.sealed",
+    ],
+)
+def test_a_kill_anywhere_loses_and_doubles_nothing(
+    connection: Connection, prefix: Prefix, tmp_path: Path, store: Store, fail_point: str
+) -> None:
+    connection.execute(f"CREATE SOURCE s (id integer) FROM {prefix.files()} FORMAT JSON")
+    for number in range(2):
+        prefix.put(f"{number}.jsonl", f'{{"id": {number}}}')
+        process = forks().Process(target=read_until_killed, args=(str(tmp_path), store.secret, fail_point))
+        process.start()
+        process.join(60)
+        assert process.exitcode == -signal.SIGKILL
+        poll(connection)
+        assert held(connection) == Counter((one,) for one in range(number + 1))
+
+
 def test_what_is_no_place_is_refused(connection: Connection, prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:
     create = "CREATE SOURCE s (id integer) FROM FILES ({}) FORMAT JSON"
     for place, why in {
@@ -186,7 +222,7 @@ def test_what_is_no_place_is_refused(connection: Connection, prefix: Prefix, mon
         "FOLDER 'in', CONNECTION store": "FOLDER is reached without a CONNECTION",
         f"FOLDER 'in', URI '{prefix.uri}', CONNECTION store": "exclude each other",
         "URI 's3://b/../c', CONNECTION store": "names no files",
-        "URI 'https://b/c', CONNECTION store": "names no files",
+        "URI 'ftp://b/c', CONNECTION store": "names no files",
         "URI 's3://b//c', CONNECTION store": "names no files",
         "CONNECTION store": "requires a FOLDER",
     }.items():
