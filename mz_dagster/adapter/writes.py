@@ -25,7 +25,7 @@ from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
-from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import CollectionRow, ObjectRow
@@ -342,7 +342,8 @@ class Writes:
             bound = returned(rows)
             if bound is not None:
                 shown = ordered_rows(self.peeks.peek_at(self.peeks.planned(bound.relation), time), bound.finishing)
-                result = replace(result, columns=bound.relation_type.columns, rows=tuple(shown))
+                columns = bound.relation_type.columns
+                result = replace(result, columns=columns, rows=user_rows(shown, columns))
             return DecidedWrite(updates, reads, write_at, restarts=restarts)
 
         read_and_append(self.appender, table.id, decided)

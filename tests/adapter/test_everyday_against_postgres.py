@@ -80,6 +80,12 @@ STATEMENTS = (
     "SELECT U&'d\\0061t\\+000061', U&\"k\", U&'!00e9' UESCAPE '!' FROM kv WHERE k = U&'\\0061'",
     "SELECT date '2024-06-15'::text, timestamp '2024-06-15 12:00'::timestamptz::date",
     "SELECT date '2024-01-01', interval '1 day'::text",
+    # What is written, as it is read.
+    "CREATE TABLE wide (id integer PRIMARY KEY, n numeric, t timetz, m integer[][], ns numeric[])",
+    "INSERT INTO wide VALUES (1, 1.50, '10:00+02', '{{1,2}}', '{1.5,NULL}') RETURNING *",
+    "UPDATE wide SET n = n + 1 RETURNING n, wide.ns, (SELECT max(w.t) FROM wide w) IS NULL",
+    "INSERT INTO wide (id, n) VALUES (1, 2) ON CONFLICT (id) DO UPDATE SET n = wide.n + excluded.n RETURNING n, t, m",
+    "DELETE FROM wide RETURNING n, t, m, ns",
     # Predicates.
     "SELECT 3 BETWEEN SYMMETRIC 5 AND 1, 3 NOT BETWEEN SYMMETRIC 5 AND 1, 9 BETWEEN SYMMETRIC NULL AND 1",
     "SELECT 3 BETWEEN SYMMETRIC NULL AND 1, 3 BETWEEN SYMMETRIC 1 AND NULL, 1 BETWEEN ASYMMETRIC 1 AND 2",
