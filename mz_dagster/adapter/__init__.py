@@ -21,8 +21,8 @@ In the order of import:
 - `planned_queries`: what was planned once, for whoever executes it again.
 - `write_attempts`, `group_commit`: for how long a write is tried, and writes that are sealed together.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
-- `dml`, `writes`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE and COPY, what
-  tables demand of their rows, definitions, and lists of them.
+- `dml`, `writes`, `truncation`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE,
+  TRUNCATE and COPY, what tables demand of their rows, definitions, and lists of them.
 - `hidden_tables`, `table_as`, `alter_table`, `generated_values`: tables that get their name with their rows, and the
   values that columns generate.
 - `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import NoReturn
 
 from mz_dagster.adapter import ddl
@@ -40,6 +41,7 @@ from mz_dagster.adapter.transaction import (
     ReadOnlyTransaction,
     Transaction,
 )
+from mz_dagster.adapter.truncation import truncate
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import UndefinedStatement, WireClient
 from mz_dagster.adapter.writes import Writes
@@ -526,7 +528,8 @@ class Session:
             case CreateRole() | AlterRole() | DropRole() | Grant() | GrantRole():
                 return Result(change_roles(self._names, statement))
             case Truncate():
-                return self._writes.truncate(statement, self._circumstances())
+                begin = partial(self._begin, TransactionModes(None, None))
+                return truncate(self._writes, self._variables, begin, statement, self._circumstances())
             case Refresh():
                 self._names.object(statement.name, "materialized view")
                 return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time

@@ -668,11 +668,19 @@ class Copy(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Statement):
-    """`TRUNCATE`; `target` is the table's name as written, and `restarts` says whether its sequences begin anew."""
+    """`TRUNCATE`.
+
+    Attributes:
+        table: The table, or the first of several.
+        target: Its name as written.
+        restarts: Whether sequences begin anew.
+        further: The same of each other table that the statement names.
+    """
 
     table: Name
     target: SqlText
     restarts: bool
+    further: tuple[Truncate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

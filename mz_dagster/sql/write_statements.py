@@ -142,20 +142,25 @@ def parse_delete(cursor: TokenCursor, common: Common) -> Delete:
 
 
 def parse_truncate(cursor: TokenCursor, common: Common) -> Truncate:
-    """Moves past `TRUNCATE [TABLE] table`."""
+    """Moves past `TRUNCATE [TABLE] table, ...`."""
     cursor.expects("truncate")
     cursor.accepts("table")
-    start = cursor.at
-    table = cursor.name()
-    stop, cursor.at = cursor.at, start
-    target = cursor.text_until(stop)
-    if cursor.current.is_symbol(","):
-        raise cursor.refuse("TRUNCATE of several tables", "Each statement writes one table.", "Write one for each.")
+    tables = [_truncated(cursor)]
+    while cursor.accepts_symbol(","):
+        tables.append(_truncated(cursor))
     restarts = cursor.accepts("restart", "identity")
     if not restarts:
         cursor.accepts("continue", "identity")
     cursor.accepts("cascade|restrict")  # no table refers to another's rows
-    return Truncate(*common, table, target, restarts)
+    first, *further = (Truncate(*common, table, target, restarts) for table, target in tables)
+    return replace(first, further=tuple(further))
+
+
+def _truncated(cursor: TokenCursor) -> tuple[Name, SqlText]:
+    start = cursor.at
+    table = cursor.name()
+    stop, cursor.at = cursor.at, start
+    return table, cursor.text_until(stop)
 
 
 def parse_update(cursor: TokenCursor, common: Common) -> Update:
