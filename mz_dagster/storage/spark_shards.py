@@ -6,10 +6,10 @@ batch and the merge of several; what metadata answers (creating, counting, delet
 batches, or evaluating it fails. It seals nothing and keeps no list of batches: that is the catalog's.
 
 A frame reads the batches' Parquet files, whose names and row counts the catalog lists. Reading the table through
-Spark's Delta source would reconstruct its snapshot with jobs of its own after every commit (0.5 to 0.8 s against
-0.2 s), and, being resolved only when evaluated, silently lose the rows of a batch that was swept under an expired
-lease. What is little is read in this process, and the frame holds it; so does one of inlined batches, however much is
-in them: merges keep that to a few of the largest that are inlined.
+Spark's Delta source would reconstruct its snapshot with jobs of its own after every commit (`docs/performance.md`),
+and, being resolved only when evaluated, silently lose the rows of a batch that was swept under an expired lease. What
+is little is read in this process, and the frame holds it; so does one of inlined batches, however much is in them:
+merges keep that to a few of the largest that are inlined.
 
 A batch is laid out by key (`clustering`) where it is large and its size known. Then each bucket's rows meet in one task
 and become one file, sorted by key: one shuffle more than an append without layout, and none for a merge, which shuffles

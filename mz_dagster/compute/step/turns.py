@@ -2,9 +2,8 @@
 
 Several collections advance at once, since those that Spark computes wait most of the time. Those of this process do
 not: they share one interpreter, and each gives its lock away at every kernel, a few thousand times a second, to wait
-for it again. With four at it a step of TPC-DS's views took 5.2 s of processor time, with two 3.8, with one 3.7; and it
-was the fastest with two, as one can go on while the other reads or is in a long kernel. What is in memory at once is
-that of two, besides.
+for it again. With two, one can go on while the other reads or is in a long kernel (`docs/performance.md` has the
+figures of one, two and four). What is in memory at once is that of two, besides.
 """
 
 from __future__ import annotations

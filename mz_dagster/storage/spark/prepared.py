@@ -2,9 +2,8 @@
 
 A JVM that starts Spark reads, checks and links some 20,000 classes, and Spark asks Ivy for Delta's jars; both come out
 the same each time. `prepare` starts a server once, lets it work a little, and keeps what that came to: the archive
-that the JVM writes at its end (class data sharing), which later ones map into their memory, and the list of jars. On
-two cores a start takes 5 s instead of 11 to 14, and until it has written a table 14 to 16 s of processor time instead
-of 23 to 28.
+that the JVM writes at its end (class data sharing), which later ones map into their memory, and the list of jars
+(`docs/performance.md` has what that saves).
 
 Owns one folder for each Java, Spark and set of packages below `XDG_CACHE_HOME`: `classes.jsa` and `prepared.json`.
 Invariants: a folder is whole or not there; nobody else may write there, as what lies there is executed; nothing depends
