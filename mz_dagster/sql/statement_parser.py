@@ -345,9 +345,19 @@ def _alter(
         return parse_alter_role(cursor, common)
     if cursor.accepts("type"):
         return parse_alter_type(cursor, common)
+    if cursor.sees("schema"):
+        raise cursor.refuse(
+            "ALTER SCHEMA", "Definitions say the schemas of what they read.", "Create another one, and what is in it."
+        )
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
     name = cursor.name()
+    if cursor.sees("set", "schema"):
+        raise cursor.refuse(
+            "SET SCHEMA",
+            "Definitions say the schemas of what they read.",
+            "Create it there anew; a table's rows by CREATE TABLE schema.name AS TABLE name.",
+        )
     if cursor.sees("rename") and not cursor.sees("rename", "to"):
         if kind == "table":
             return parse_alter_table(cursor, common, name, if_exists)

@@ -174,6 +174,8 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("INSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1", 26, "42601", "requires inference specification"),
         ("INSERT INTO t VALUES (1) ON CONFLICT (a) WHERE b DO NOTHING", 42, "0A000", "WHERE of a key"),
         ("TRUNCATE t, u, ", 15, "42601", "expected a name"),
+        ("ALTER TABLE t SET SCHEMA s", 15, "0A000", "SET SCHEMA"),
+        ("ALTER SCHEMA s RENAME TO r", 7, "0A000", "ALTER SCHEMA"),
         ("REFRESH MATERIALIZED VIEW m WITH NO DATA", 29, "0A000", "WITH NO DATA"),
         ("INSERT INTO t (a) DEFAULT VALUES", 13, "42601", "DEFAULT VALUES"),
         ("UPDATE t SET (a, b) = (1, 2, 3)", 14, "42601", "number of columns does not match"),
