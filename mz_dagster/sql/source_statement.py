@@ -56,7 +56,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     cursor.expects("format")
     format_ = _format(cursor)
     envelope, key, debezium = _keyed_envelope(cursor, columns, primary, format_)
-    _check_arrays(columns, format_)
+    _check_arrays(columns, "json" if debezium else format_)
     _check_partition(place, columns, key or ())
     retain = parse_with_options(cursor)
     pattern = place.pattern or _DEFAULT_PATTERNS[format_]
@@ -82,11 +82,11 @@ def _keyed_envelope(
     envelope_at = cursor.current
     key = None if primary is None else primary.columns
     debezium = cursor.accepts("envelope", "debezium")
-    if debezium and of != "json":
+    if debezium and of not in ("json", "avro"):
         raise InvalidTableDefinition(
             f"ENVELOPE DEBEZIUM is not one of {of if of == 'tables' else of.upper()}",
-            detail="Records that Debezium writes are read from files of JSON.",
-            hint="Write FORMAT JSON ENVELOPE DEBEZIUM.",
+            detail="Records that Debezium writes are read from files of JSON and of Avro.",
+            hint="Write FORMAT JSON ENVELOPE DEBEZIUM, or FORMAT AVRO.",
             position=envelope_at.start + 1,
         )
     envelope = "upsert" if debezium else _envelope(cursor)

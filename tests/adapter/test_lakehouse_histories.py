@@ -23,7 +23,7 @@ import pytest
 from deltalake import DeltaTable
 
 from mz_dagster.adapter import Connection
-from mz_dagster.fail_point import FAIL_POINTS, OUTPUT_FAIL_POINTS, VARIABLE
+from mz_dagster.fail_point import OUTPUT_FAIL_POINTS, VARIABLE
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
 from tests.forks import forks
 from tests.opened import opened
@@ -52,9 +52,16 @@ VIEWS = {
     "v12": "SELECT a, p, x FROM t2 WHERE x IS NOT NULL",
 }
 SINKS = {"v1": "KEY (p) ENVELOPE UPSERT", "v3": "ENVELOPE UPSERT", "v7": "APPEND CHANGES", "v12": "ENVELOPE UPSERT"}
+#: What steps as small as these pass.
 KILLS = [
-    f"{point}:{nth}" for point in (*FAIL_POINTS, *OUTPUT_FAIL_POINTS) if point != "copy.written" for nth in (1, 2, 5)
-]
+    f"{point}:{nth}"
+    for point in (
+        "catalog.before_commit", "catalog.committed", "tick.before_mint", "tick.minted", "append.inlined",
+        "append.before_seal", "seal.in_transaction", "seal.sealed", *OUTPUT_FAIL_POINTS,
+    )
+    for nth in (1, 2, 3)
+    if point != "copy.written" and (nth == 1 or not point.startswith("tick"))
+]  # fmt: skip
 
 
 class SparkWriter:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -14,9 +16,10 @@ from mz_dagster.adapter import Connection
 from mz_dagster.errors import Error
 from mz_dagster.scalars.types import INT4, JSONB, TEXT, Column, numeric
 from mz_dagster.sql.errors import InvalidTableDefinition
-from mz_dagster.storage.source import FileSource
+from mz_dagster.storage.source import FileSource, SourceUnreadable
 from mz_dagster.storage.source.folder import InFolder
 from tests.source.landing import bind, drop, poll, records
+from tests.source.test_avro import avro, record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,6 +140,59 @@ def test_both_engines_say_the_same_of_every_line(spark: SparkSession, tmp_path: 
             assert tuple(None if one is None else str(one) for one in data) == tuple(
                 None if one is None else str(one) for one in wanted
             )
+
+
+def test_changes_are_read_from_avro(spark: SparkSession, connection: Connection, tmp_path: Path) -> None:
+    row = record(
+        id="int",
+        name=["null", "string"],
+        price=["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}],
+        x="double",
+        day={"type": "int", "logicalType": "date"},
+        raw="bytes",
+    )
+    change = {
+        "type": "record", "name": "Envelope",
+        "fields": [
+            {"name": "before", "type": ["null", row], "default": None}, {"name": "after", "type": ["null", "r"]},
+            {"name": "op", "type": "string"},
+        ],
+    }  # fmt: skip
+
+    def state(key: int, **more: Any) -> dict[str, Any]:
+        return {"id": key, "name": None, "price": None, "x": 0.5, "day": date(2026, 1, 2), "raw": b"", **more}
+
+    connection.execute(
+        "CREATE SOURCE s (id integer, name text, price numeric(10, 2), x double precision, day date, raw bytea, "
+        "PRIMARY KEY (id)) FROM FILES (FOLDER 'in', PATTERN '*') FORMAT AVRO ENVELOPE DEBEZIUM"
+    )
+    first = [
+        {"op": "r", "before": None, "after": state(1, name="\u00e9", price=Decimal("-1.50"), raw=b"\0\xff")},
+        {"op": "c", "before": None, "after": state(2, x=float("-inf"))},
+    ]
+    drop(tmp_path, "in/1", avro(change, *first))
+    poll(connection)
+    found = connection.execute("SELECT * FROM s ORDER BY id").fetchall()
+    assert found == [
+        (1, "\u00e9", Decimal("-1.50"), 0.5, date(2026, 1, 2), b"\0\xff"),
+        (2, None, None, float("-inf"), date(2026, 1, 2), b""),
+    ]
+    last = [
+        {"op": "d", "before": state(1), "after": None},
+        {"op": "u", "before": state(2), "after": state(2, name="y")},
+    ]
+    content = avro(change, *last)
+    drop(tmp_path, "in/2", content)
+    poll(connection)
+    assert connection.execute("SELECT id, name FROM s").fetchall() == [(2, "y")]
+    source = connection.engine.definitions.source(connection.engine.collection_of("s"))
+    assert isinstance(source, FileSource)
+    bindings = bind({1: source.poll({})})
+    with source.found_by_spark(bindings) as (files, bound):
+        assert len(records(spark, files, bound, source.read_here(bindings))) == 4, "both engines say the same"
+    drop(tmp_path, "in/3", content[:-20])
+    with pytest.raises(SourceUnreadable, match='cannot read Avro file "3"'):
+        poll(connection)
 
 
 def test_an_error_is_healed_by_the_next_change_of_its_key(connection: Connection, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ error that names the file which makes that impossible.
 
 Files: `files` the source, polled and read; `file_place` where files are, `folder` which of them are ready in one of
 this machine, `bucket` in an object store, `web` on a web server; `compression` what compressed ones hold;
-`partition_folders` what folders say; `avro_files` Avro as Parquet; `csv_header` and `parquet_schema` what is refused
-before anything is bound; `json_record` what a line says; `faults` what can be wrong with a record.
+`partition_folders` what folders say; `avro_files` Avro as Parquet, `avro_changes` as lines; `csv_header` and
+`parquet_schema` what is refused before anything is bound; `json_record` what a line says; `faults` what can be wrong
+with a record.
 None of these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
 `cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 

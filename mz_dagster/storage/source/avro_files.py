@@ -54,7 +54,7 @@ def write_as_parquet(file: BinaryIO, path: str, columns: Sequence[Column], targe
         SourceUnreadable: It is damaged, or has a column of a type that Parquet is not read in.
     """
     names = {column.name for column in columns}
-    with _named_if_damaged(path):
+    with named_if_damaged(path):
         schema, batches = _read(file, path, names)
         with pq.ParquetWriter(target, schema) as writer:
             for batch in batches:
@@ -72,7 +72,8 @@ def row_count(file: BinaryIO) -> int:
 
 
 @contextmanager
-def _named_if_damaged(path: str) -> Iterator[None]:
+def named_if_damaged(path: str) -> Iterator[None]:
+    """Has what the library raises in the block be said of a file."""
     try:
         yield
     except SourceUnreadable:

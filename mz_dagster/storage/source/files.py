@@ -32,6 +32,7 @@ from mz_dagster.errors import OperationalError
 from mz_dagster.progress import advance
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source import avro_files
+from mz_dagster.storage.source.avro_changes import lines_of_avro
 from mz_dagster.storage.source.compression import blocks, codec_of, most_held
 from mz_dagster.storage.source.csv_header import LONGEST_HEADER, read_header
 from mz_dagster.storage.source.errors import BoundFileChanged
@@ -149,6 +150,13 @@ class FileSource(RecordSource):
     def file_columns(self) -> tuple[Column, ...]:
         """The declared columns that files have."""
         return tuple(column for column in self.columns if column.name not in self.partition)
+
+    @property
+    def _read_as(self) -> Format:
+        """The format in which files are decoded: those of Avro become others first."""
+        if self.format != "avro":
+            return self.format
+        return "json" if self.debezium else "parquet"
 
     @property
     def stored_key(self) -> tuple[str, ...]:
@@ -290,7 +298,7 @@ class FileSource(RecordSource):
                 replace(one, files=tuple(self._copy(file, Path(folder)) for file in one.files)) for one in bindings
             ]
             found = replace(self, place=InFolder(Path(folder)), copies=_COPY)
-            yield replace(found, format="parquet") if self.format == "avro" else found, copied
+            yield (replace(found, format=self._read_as) if self.format == "avro" else found), copied
 
     def _copy(self, bound: BoundFile, folder: Path) -> BoundFile:
         """Copies what a bound file holds into a folder, and returns it as it is there."""
@@ -322,6 +330,10 @@ class FileSource(RecordSource):
     def _blocks(self, folder: Path, file: BoundFile) -> Iterator[bytes]:
         """Yields what a file holds that is in a folder of this machine."""
         codec = codec_of(file.path, self.format)
+        if self.format == "avro" and self.debezium:
+            with open(folder / file.path, "rb") as stored:
+                yield from lines_of_avro(stored, file.path)
+            return
         if self.format == "avro":
             with TemporaryFile() as target, open(folder / file.path, "rb") as stored:
                 avro_files.write_as_parquet(stored, file.path, self.file_columns, target)
@@ -370,7 +382,8 @@ class FileSource(RecordSource):
 
         ordered = sorted(bindings, key=lambda one: one.tick)
         files = [(one.tick, file) for one in ordered for file in sorted(one.files, key=lambda file: file.path)]
-        return record_table(self, self._contents(files))
+        decoded = replace(self, format="json") if self._read_as == "json" else self
+        return record_table(decoded, self._contents(files))
 
     def held_bytes(self, bindings: Sequence[Binding], enough: int) -> int:
         """Returns how many bytes the bound files hold, uncompressed; of many at least `enough`.
@@ -411,6 +424,8 @@ class FileSource(RecordSource):
         content = self.place.read(bound.path)
         _compare(bound, None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest()))
         assert content is not None, "there is none only where it is not as it was bound"
+        if self.format == "avro" and self.debezium:
+            return b"".join(lines_of_avro(BytesIO(content), bound.path))
         if self.format == "avro":
             target = pa.BufferOutputStream()
             avro_files.write_as_parquet(BytesIO(content), bound.path, self.file_columns, target)
@@ -440,6 +455,9 @@ class FileSource(RecordSource):
             elif self.format == "parquet":
                 read_schema(folder, path, self.file_columns)
                 check_pages(folder, path)
+            elif self.format == "avro" and self.debezium:
+                for _ in self._blocks(folder, file):
+                    pass  # it is read, so that one that is damaged is refused
             elif self.format == "avro":
                 with TemporaryDirectory(prefix="mz_parquet_") as other:
                     (Path(other) / path).parent.mkdir(parents=True, exist_ok=True)
