@@ -35,6 +35,18 @@ def dagster(
     return _ran(_dagster, arguments, folder, "", environment)
 
 
+def python(text: str, folder: Path, *, environment: Mapping[str, str] | None = None) -> CompletedProcess[str]:
+    """Runs a script of Python likewise; warnings are errors."""
+    return _ran(_script, (text,), folder, "", environment)
+
+
+def _script(arguments: Sequence[str]) -> None:
+    (text,) = arguments
+    sys.path.insert(0, "")
+    warnings.simplefilter("error")
+    exec(compile(text, "<script>", "exec"), {"__name__": "__main__"})
+
+
 def _dagster(arguments: Sequence[str]) -> None:
     (command,) = entry_points(group="console_scripts", name="dagster")
     sys.argv = ["dagster", *arguments]

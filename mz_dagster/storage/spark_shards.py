@@ -239,7 +239,9 @@ class SparkShards:
         Returns:
             What was written; no rows if everything cancelled.
         """
-        frame = self.read(collection, parts).withColumn(TIME, sf.greatest(sf.col(TIME), sf.lit(since)))
+        times = sf.greatest(sf.col(TIME), sf.lit(since)).alias(TIME)
+        data = [quoted(one.name) for one in collection.columns]
+        frame = self.read(collection, parts).select(*data, times, DIFF, ERROR)
         order = [*map(quoted, sort_key), TIME]
         rows = sum(part.stats.rows for part in parts)
         count = bucket_count(rows) if key else 1

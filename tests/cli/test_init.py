@@ -131,9 +131,13 @@ def test_a_name_that_is_none_is_refused_before_anything_is_written(
 
 @pytest.mark.timeout(300)
 def test_dagster_and_dg_load_it(shop: Path) -> None:
-    loads = "import dagster as dg, definitions; dg.Definitions.validate_loadable(definitions.defs)"
+    loads = (
+        "import dagster as dg, definitions; dg.Definitions.validate_loadable(definitions.defs);"
+        "print(*(one.name for one in definitions.defs.sensors if one.default_status.value == 'RUNNING'))"
+    )
     loaded = _run(shop, _environment(shop), sys.executable, "-W", "error", "-c", loads)
     assert loaded.returncode == 0, loaded.stderr
+    assert "mz_frontier_default" in loaded.stdout.split()
     listed = _run(shop, _environment(shop), "dg", "list", "defs", "--json")
     found = json.loads(listed.stdout)
     assert [one["asset_key"] for one in found["assets"]] == ["customers", "orders", "sales_by_city"]
@@ -167,6 +171,7 @@ def test_one_tick_makes_the_sample_files_readable_without_a_jvm(shop: Path) -> N
     assert _run(shop, environment, "mz-dagster", "plan", "--check").returncode == 0
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(200)
 def test_dagster_dev_serves_it(shop: Path) -> None:
     with _dagster_dev(shop, _environment(shop)) as port:

@@ -392,7 +392,7 @@ def check(spark: SparkSession, node: Physical, world: World, seed: int, *ways: s
         for part in parts:
             if part is not None:
                 # The split must not show: every update stands in its interval.
-                frames.append(part.withColumn("tag", sf.lit(tag)))
+                frames.append(part.select("*", sf.lit(tag).alias("tag")))
     whole = frames[0]
     for frame in frames[1:]:
         whole = whole.unionAll(frame)

@@ -238,7 +238,7 @@ class Life:
         upper = self._hydrated_at + 1
         first = self._updates(self._first, 0, upper, [])
         hydrated = self._renderer(self._hydrated, []).snapshot(self._node, self._hydrated_at)
-        whole = first.withColumn("tag", sf.lit(True)).unionAll(hydrated.withColumn("tag", sf.lit(False)))
+        whole = first.select("*", sf.lit(True).alias("tag")).unionAll(hydrated.select("*", sf.lit(False).alias("tag")))
         answers = whole.collect()
         self._append(upper, self._collected([answer[:-1] for answer in answers if answer[-1]]))
         for time in range(upper):

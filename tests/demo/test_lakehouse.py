@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 import mz_dagster
 from tests.command_line import dagster
 from tests.demo.lakehouse import copied, delta_rows, expected
-from tests.docs.test_pages import blocks, check, commands, own_arguments, run_own
+from tests.docs.test_pages import blocks, check, commands, run_own_commands
 
 
 def readme_blocks(root: Path) -> Iterator[None]:
@@ -19,8 +19,8 @@ def readme_blocks(root: Path) -> Iterator[None]:
     for block in blocks(root / "README.md"):
         if block.info == "console":
             for command, printed in commands(block.text):
-                if (arguments := own_arguments(command)) is not None:
-                    check(printed, run_own(arguments, root), command)
+                if (found := run_own_commands(command, root)) is not None:
+                    check(printed, found, command)
                 else:
                     program, *arguments = shlex.split(command)
                     assert program == "dagster"

@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ import pytest
 from mz_dagster.adapter.system_catalogs import SYSTEM_RELATIONS
 from mz_dagster.adapter.system_catalogs.filled import FILLED
 from mz_dagster.adapter.system_catalogs.information import INFORMATION
-from tests.command_line import mz_dagster
+from tests.command_line import mz_dagster, python
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -31,6 +31,8 @@ _FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.M | re.S)
 _TITLE = re.compile(r'title="([^"]+)"')
 #: Blocks that are read, not run.
 _READ = {"", "text", "toml", "yaml"}
+#: Pages are about little data: what would start Spark fails.
+_LITTLE = {"MZ_ENGINE": "local"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +76,7 @@ def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:
             target.write_text(block.text)
         elif language == "console":
             for command, printed in commands(block.text):
-                if (arguments := own_arguments(command)) is not None:
-                    found = run_own(arguments, folder)
-                else:
+                if (found := run_own_commands(command, folder)) is None:
                     found, folder = run(f"{command}\n", folder)
                 check(printed, found, command)
         elif language == "sql":
@@ -84,7 +84,8 @@ def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:
             found = run_own(["sql"], folder, text=block.text, fails=fails)
             check(block.printed, found, block.text)
         elif language == "python":
-            run(f"{shlex.quote(sys.executable)} -W error - <<'END'\n{block.text}END\n", folder)
+            ran = python(block.text, folder, environment=_LITTLE)
+            assert ran.returncode == 0, f"{block.text}\n{ran.stdout}{ran.stderr}"
         else:
             assert block.info in _READ, f"{page.name}: nobody runs a block of {block.info!r}"
 
@@ -102,17 +103,37 @@ def commands(text: str) -> Iterator[tuple[str, str | None]]:
             printed.append(line)
 
 
-def own_arguments(command: str) -> list[str] | None:
-    """Returns the arguments if a command is `mz-dagster` and nothing of the shell's."""
+def own_commands(command: str) -> list[tuple[list[str], bool]] | None:
+    """Returns the arguments of each `mz-dagster`, and whether it fails, if a command is nothing else.
+
+    Several are joined by `&&`; one with `|| true` behind it fails.
+    """
     words = shlex.shlex(command, posix=True, punctuation_chars=True)
     words.whitespace_split = True
-    first, *rest = [*words]
-    return rest if first == "mz-dagster" and not any(set(one) <= set("&|<>;()") for one in rest) else None
+    found: list[tuple[list[str], bool]] = []
+    for joined, those in groupby(words, lambda word: word == "&&"):
+        first, *arguments = those
+        if joined:
+            continue
+        fails = arguments[-2:] == ["||", "true"]
+        arguments = arguments[:-2] if fails else arguments
+        if first != "mz-dagster" or any(set(one) <= set("&|<>;()") for one in arguments):
+            return None
+        found.append((arguments, fails))
+    return found
+
+
+def run_own_commands(command: str, folder: Path) -> str | None:
+    """Runs a command that is `mz-dagster` and nothing else; returns what it printed, None for any other command."""
+    several = own_commands(command)
+    if several is None:
+        return None
+    return "".join(run_own(arguments, folder, fails=fails) for arguments, fails in several)
 
 
 def run_own(arguments: Sequence[str], folder: Path, *, text: str = "", fails: bool = False) -> str:
     """Runs `mz-dagster` in a folder; returns what it printed, errors last."""
-    done = mz_dagster(arguments, folder, stdin=text, environment={"MZ_ENGINE": "local"})
+    done = mz_dagster(arguments, folder, stdin=text, environment=_LITTLE)
     printed = done.stdout + done.stderr
     assert (done.returncode != 0) == fails, f"{arguments}\n{printed}"
     return printed
@@ -124,7 +145,7 @@ def run(script: str, folder: Path, *, fails: bool = False) -> tuple[str, Path]:
         **os.environ,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
-        "MZ_ENGINE": "local",  # pages are about little data: what would start Spark fails
+        **_LITTLE,
     }
     at = folder / ".at"
     whole = f"set -e\ntrap 'pwd > {shlex.quote(str(at))}' EXIT\n{script}"
