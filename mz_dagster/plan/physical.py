@@ -8,6 +8,7 @@ object, with its own shard and frontiers, so that the operators above read it li
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
@@ -18,7 +19,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
-from mz_dagster.scalars.types import Column, RelationType, ScalarType
+from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 
 
 class OperatorKind(Enum):
@@ -434,7 +435,7 @@ def without_names(node: Physical) -> Physical:
 class Identity:
     """What is equal for plans that have the same rows for all data, as far as their form tells; hashed once.
 
-    Names do not count; the sign of a zero, which equality does not tell, does.
+    Names do not count; the sign of a zero, which equality does not tell, does; and NaN is NaN.
     """
 
     __slots__ = ("_hash", "_parts")
@@ -465,10 +466,25 @@ def _parameters(kind: Any) -> tuple[str, ...] | None:
     return tuple(one.name for one in fields(kind) if one.init) if is_dataclass(kind) else None
 
 
+_FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})
+
+
+def _with_one_nan(value: Any) -> Any:
+    """Returns a literal's value in which every NaN is the same object: else it is not even equal to itself."""
+    if value.__class__ is tuple:
+        return tuple(map(_with_one_nan, value))
+    return math.nan if isinstance(value, float) and math.isnan(value) else value
+
+
 def _without_names(value: object) -> object:
     match value:
         case ConstantRows():  # which are very many literals
-            return ConstantRows(value.rows, cast(RelationType, _without_names(value.relation_type)))
+            rows = value.rows
+            if any(one.type.kind in _FLOATS or one.type.holds(_FLOATS) for one in value.relation_type.columns):
+                rows = tuple(tuple(cast(Literal, _without_names(cell)) for cell in row) for row in rows)
+            return ConstantRows(rows, cast(RelationType, _without_names(value.relation_type)))
+        case Literal(value=float() | tuple() as given):
+            return replace(value, value=_with_one_nan(given))
         case (
             ScalarType() | Literal() | (int(), *_)
         ):  # a type is the same with its names, and a list of positions has none

@@ -134,6 +134,21 @@ def test_what_reads_a_dropped_column_is_named_and_the_rest_goes_on(read: Connect
     assert rows(read, "SELECT * FROM t") == [(2, "z", None), (3, "x", None)]
 
 
+def test_what_compares_with_nan_or_has_one_goes_on(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE t (d float8, b text)")
+    for number, query in enumerate(
+        (
+            "SELECT d FROM t WHERE d <> 'NaN'",
+            "SELECT d FROM t WHERE d = ANY ('{1,NaN}'::float8[])",
+            "SELECT d FROM t UNION ALL VALUES ('NaN'::float8), (1)",
+        )
+    ):
+        sparkless.execute(f"CREATE MATERIALIZED VIEW v{number} AS {query}")
+    before = ids(sparkless)
+    sparkless.execute("ALTER TABLE t DROP COLUMN b")
+    assert ids(sparkless) == before
+
+
 def test_cascade_drops_what_reads_the_column_and_an_index_goes_with_it(read: Connection) -> None:
     with pytest.raises(ColumnRead) as caught:
         read.execute("ALTER TABLE t DROP COLUMN b")
