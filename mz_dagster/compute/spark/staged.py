@@ -138,7 +138,7 @@ def _after(stage: int, rows: DataFrame, shape: RowLayout, node: Staged) -> DataF
     for s in range(stage + 1):
         final = s == node.last_level - 1
         if s:
-            rows = rows.withColumn(BUCKET, bucket_at(node.buckets[s]))
+            rows = rows.select(*shape.row, *META, bucket_at(node.buckets[s]).alias(BUCKET))
         own = sf.col(ERROR).isNull()
         rows = _applied(rows, shape, node, keys, [BUCKET, *shape.group_names, ERROR], own, last=final)
     return rows
@@ -147,7 +147,7 @@ def _after(stage: int, rows: DataFrame, shape: RowLayout, node: Staged) -> DataF
 def _level(rows: DataFrame, level: int, shape: RowLayout, node: Staged) -> DataFrame:
     """Returns rows without errors as a level below the last; a filter for the last sees that they are not of it."""
     bucket = bucket_at(node.buckets[level])
-    frame = rows.withColumn(ERROR, sf.lit(None).cast("string"))
+    frame = rows.select(*shape.row, TIME, DIFF, sf.lit(None).cast("string").alias(ERROR), BUCKET)
     return frame.select(*_columns(sf.lit(level), bucket, shape, node, 0))
 
 

@@ -113,7 +113,7 @@ class Positions:
             partition: Names of the columns that part partitions.
         """
         if self._has_distance:
-            frame = frame.withColumn(_KEY, self._key())
+            frame = frame.select("*", self._key().alias(_KEY))
         rows = frame.select(*partition, PLACE, sf.struct("*").alias("row"))
         row = sf.col("row")
         group = sf.struct(*(row.getField(name).alias(name) for name in (GROUP, FIRST, LAST, *self._keys)))
