@@ -38,13 +38,16 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from mz_dagster.catalog.commits import Commits
+from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.errors import CatalogBusy, CatalogDamaged, CatalogReadOnly, CatalogUnavailable
+from mz_dagster.catalog.rows import Batch
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.clock import Clock
 from mz_dagster.disk import make_folder, make_private, make_private_file
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
+from mz_dagster.formalism import GlobalId
 
 T = TypeVar("T")
 A = ParamSpec("A")
@@ -91,6 +94,8 @@ class Database:
         engine: SQLAlchemy's engine.
         clock: Tells when leases end.
         read_only: The SQLite file, if it or its folder cannot be written; else None.
+        lists: The lists of live batches that this process has read, each good for as long as the collection's row says
+            that its list is the same.
     """
 
     def __init__(self, url: CatalogUrl, clock: Clock) -> None:
@@ -114,6 +119,7 @@ class Database:
         self._commits = Commits(url.file) if self.is_sqlite and url.file and self.read_only is None else None
         self._recalling = threading.Lock()
         self._recalled: tuple[int, dict[Hashable, Any]] = (-1, {})
+        self.lists: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]] = {}
 
     def recalled(self, key: Hashable, read: Callable[[], T]) -> T:
         """Returns what `read` returns; or has returned to anybody, if nothing has been committed since.

@@ -56,7 +56,7 @@ class Leases(Transactions):
                 held = needing_read(validated(connection, capability, self._now_ms()))
                 if set(collections) != {held.collection}:
                     raise WrongRight(held.label, needed="read")
-            listed = listed_now(connection, collections)
+            listed = listed_now(connection, collections, self._database.lists)
             (lease,) = next_ids(connection, "lease", 1)
             until = self._now_ms() + ttl_ms
             connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=until, process=this_process()))
@@ -79,7 +79,7 @@ class Leases(Transactions):
     @recalled
     def _listed(self, collections: tuple[GlobalId, ...]) -> Mapping[GlobalId, ListedBatches]:
         with self._database.read() as connection:
-            return listed_now(connection, collections)
+            return listed_now(connection, collections, self._database.lists)
 
     def renew_lease(self, lease: int, ttl_ms: int) -> None:
         """Extends a lease, even one that has run out but whose batches were not swept.
@@ -104,35 +104,44 @@ class Leases(Transactions):
             return end_lease(connection, lease)
 
 
-def listed_now(connection: Connection, collections: Sequence[GlobalId]) -> dict[GlobalId, ListedBatches]:
+def listed_now(
+    connection: Connection, collections: Sequence[GlobalId], known: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]]
+) -> dict[GlobalId, ListedBatches]:
     """Returns the live batches of collections in a transaction; raises as `Leases.listed`."""
     found = summed_frontiers(connection, collections)
     for id in collections:
         if id not in found:
             raise UnknownObject(id)
-    listed = live_lists(connection, found)
+    listed = live_lists(connection, found, known)
     return {id: ListedBatches(found[id][0], found[id][1], listed[id]) for id in collections}
 
 
 def live_lists(
-    connection: Connection, found: Mapping[GlobalId, tuple[Antichain[int], Antichain[int], Contents]]
+    connection: Connection,
+    found: Mapping[GlobalId, tuple[Antichain[int], Antichain[int], Contents]],
+    known: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]],
 ) -> dict[GlobalId, tuple[Batch, ...]]:
     """Returns the live batches of collections, by lower, each list compared with what its collection's row says.
 
     Args:
         connection: The transaction.
         found: What their rows say, of the same transaction.
+        known: The lists that were read before; those that are read here come to them.
 
     Raises:
         ListDamaged: A list is not the one that was written.
     """
-    rows: dict[GlobalId, list[Any]] = {id: [] for id in found}
-    for row in connection.execute(_LIVE, {"wanted": list(found)}):
-        rows[GlobalId(row.collection)].append(row)
+    rows: dict[GlobalId, list[Any]] = {
+        id: [] for id, (_, _, said) in found.items() if id not in known or known[id][0] != said
+    }
+    if rows:
+        for row in connection.execute(_LIVE, {"wanted": list(rows)}):
+            rows[GlobalId(row.collection)].append(row)
     listed = {}
-    for id, of_collection in rows.items():
-        since, _, said = found[id]
-        check_list(id, said, of_collection)
-        batches = (batch_of(row, since.lattice) for row in of_collection)  # type: ignore[arg-type]
-        listed[id] = tuple(sorted(batches, key=batch_order))
+    for id, (since, _, said) in found.items():
+        if id in rows:
+            check_list(id, said, rows[id])
+            batches = (batch_of(row, since.lattice) for row in rows[id])  # type: ignore[arg-type]
+            known[id] = said, tuple(sorted(batches, key=batch_order))
+        listed[id] = known[id][1]
     return listed

@@ -14,7 +14,6 @@ from typing import Any
 
 from sqlalchemy import bindparam, func, select
 
-from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Database, recalled
 from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.leases import listed_now, live_lists
@@ -52,7 +51,6 @@ class Listings(Replica):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._lists: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]] = {}
         self._kept_of = 0  # the state of definitions in which there was all that lists are kept of
 
     def live_batches(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, tuple[Batch, ...]]:
@@ -61,23 +59,20 @@ class Listings(Replica):
         Raises:
             ListDamaged: A list that this process does not know yet is not the one that was written.
         """
+        known = self._database.lists
         if self._state is None:
             with self._database.read() as connection:
-                listed = live_lists(connection, summed_frontiers(connection, collections))
+                listed = live_lists(connection, summed_frontiers(connection, collections), known)
             return {id: listed.get(id, ()) for id in collections}
         with self._caught_up() as (connection, state):
-            known = self._lists
             said = {id: state.contents(id) for id in collections}
             changed = [id for id in collections if said[id] is None or id not in known or known[id][0] != said[id]]
-            listed = live_lists(connection, summed_frontiers(connection, changed)) if changed else {}
-            for id in changed:
-                contents = said[id]
-                if contents is not None:
-                    known[id] = contents, listed[id]
+            listed = live_lists(connection, summed_frontiers(connection, changed), known) if changed else {}
             found = {id: listed.get(id, ()) if id in listed or said[id] is None else known[id][1] for id in collections}
             if self._kept_of != state.definitions:
                 self._kept_of = state.definitions
-                self._lists = {id: one for id, one in known.items() if state.contents(id) is not None}
+                for id in [one for one in list(known) if state.contents(one) is None]:
+                    known.pop(id, None)
         return found
 
     @recalled
@@ -91,7 +86,7 @@ class Listings(Replica):
         """
         with self._caught_up() as (connection, state):
             read_ts = checked_read_ts(connection, timeline, state.closed(timeline))
-            return Moment(state, read_ts, listed_now(connection, collections))
+            return Moment(state, read_ts, listed_now(connection, collections, self._database.lists))
 
     def newest_bindings(self, sources: Sequence[GlobalId], upper: int) -> Mapping[GlobalId, int]:
         """Returns, for each of these sources that has anything bound before `upper`, the newest such tick."""

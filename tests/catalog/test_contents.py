@@ -71,18 +71,32 @@ def test_a_list_that_is_not_as_it_was_written_is_never_taken(
     assert [one.id for one in catalog.listed([table])[table].batches] == [1, 2, 3]
     with connected(url) as raw:
         raw.exec_driver_sql(change)
-    writer = catalog.register_writer("test", 60_000)
-    merged = catalog.reserve_batch(table, writer, at(0), at(20))
-    for take in (
-        lambda: catalog.listed([table]),
-        lambda: catalog.lease([table], "test", 60_000),
-        lambda: catalog.live_batches([table]),
-        lambda: catalog.replace_batches(table, [BatchId(1), BatchId(3)], merged, stats(6)),
-    ):
-        with pytest.raises(ListDamaged) as error:
-            take()
-        assert error.value.sqlstate == "XX001"
-        assert table in error.value.message
+    with Catalog.open(url) as other:  # which has not read the list
+        writer = other.register_writer("test", 60_000)
+        merged = other.reserve_batch(table, writer, at(0), at(20))
+        for take in (
+            lambda: other.listed([table]),
+            lambda: other.lease([table], "test", 60_000),
+            lambda: other.live_batches([table]),
+            lambda: other.replace_batches(table, [BatchId(1), BatchId(3)], merged, stats(6)),
+        ):
+            with pytest.raises(ListDamaged) as error:
+                take()
+            assert error.value.sqlstate == "XX001"
+            assert table in error.value.message
+
+
+def test_who_has_read_a_list_keeps_it_as_it_was_written_until_it_changes(
+    catalog: Catalog, url: str, table: GlobalId
+) -> None:
+    read = catalog.listed([table])
+    with connected(url) as raw:
+        raw.exec_driver_sql("UPDATE batch SET rows = 9 WHERE id = 2")
+    assert catalog.listed([table]) == read
+    with connected(url) as raw:
+        raw.exec_driver_sql("UPDATE collection SET live_digest = 7")
+    with pytest.raises(ListDamaged):
+        catalog.listed([table])
 
 
 def test_it_follows_seals_merges_and_drops(catalog: Catalog, table: GlobalId) -> None:

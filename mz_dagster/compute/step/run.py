@@ -85,6 +85,11 @@ class StepRun:
         """What is done and not sealed, or noted if it failed; closed under inputs."""
         return [one for one in list(self.done.values()) if one.id not in self.sealed and one.outcome in _TO_SEAL]
 
+    @property
+    def has_unsealed(self) -> bool:
+        """Whether there is any of `unsealed`; asked whenever a collection is done."""
+        return any(self.done[id].outcome in _TO_SEAL for id in set(self.done) - self.sealed)
+
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""
         return self.done[id].upper if id in self.done else self.rows[id].upper.only

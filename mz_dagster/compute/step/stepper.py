@@ -401,7 +401,7 @@ class Stepper:
                 if not running:
                     break
                 left_s = self._seal_after_s - (self._clock.monotonic_ms() - sealed_at) / 1000
-                timeout = min(self._still_working_s, max(left_s, 0.0)) if run.unsealed() else self._still_working_s
+                timeout = min(self._still_working_s, max(left_s, 0.0)) if run.has_unsealed else self._still_working_s
                 if until_ms is not None:
                     timeout = min(timeout, max((until_ms - self._clock.monotonic_ms()) / 1000, 0.0))
                 finished, _ = wait(running, timeout=timeout, return_when=FIRST_COMPLETED)
@@ -412,7 +412,7 @@ class Stepper:
                 for future in finished:
                     schedule.done(running.pop(future))
                     future.result()
-                if left_s <= 0 and len(run.done) < len(run.graph.nodes) and run.unsealed():
+                if left_s <= 0 and len(run.done) < len(run.graph.nodes) and run.has_unsealed:
                     self._seal_group(run, leadership, lease, common, progress)
                     sealed_at = self._clock.monotonic_ms()
 
