@@ -43,6 +43,11 @@ def _frame_rows() -> int:
     return max(2_000_000, min(_memory() >> 13, 20_000_000))
 
 
+@cache
+def _decoded_cells() -> int:
+    return max(30_000_000, min(_memory() >> 7, 1_000_000_000))
+
+
 def _memory() -> int:
     """Returns how many bytes of memory the machine has, or the container that this process is in."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
@@ -70,7 +75,7 @@ class Budget:
         portion_cells: Of fewer, if more cells than these would be made of a portion on the way.
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
             few forms of a row of twenty columns take; at least two million.
-        joined_rows: More rows are not made in this process by one join.
+        joined_rows: More rows are not made in this process by one join; by default as `frame_rows`.
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
             within which the other side lies are not worked out, and all of it is read.
@@ -79,12 +84,11 @@ class Budget:
             too, calls Python.
         fetched_rows: More rows are not fetched from Spark by an operator in this process.
         whole_rows: A collection of more is not read whole by a lookup in this process, but by its keys.
-        versioned_rows: In more rows of versions winners are not looked for in this process.
+        versioned_rows: In more rows of versions winners are not looked for in this process; by default as `frame_rows`.
         decoded_cells: A lookup in files with more cells that are not in memory, in the columns that are used, is
             Spark's: what it takes to decode them, fifty million in a second, is the same there, but Spark leaves out
-            pages, and begins after a tenth of a second, or ten seconds if it is not there yet.
-        shared_cells: Nor is one decoded here that several joins of a step share beyond so many cells. Spark keeps its
-            rows and hands them over, two jobs of half a second; 8 million cells take a tenth of one.
+            pages, and begins after a tenth of a second, or ten seconds if it is not there yet. By default one for each
+            128 bytes of memory, at least 30 million.
         common_rows: More rows, which others look up, too, are not fetched from Spark.
         due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due.
         small_rows: A collection of more updates is read and merged by Spark.
@@ -163,15 +167,14 @@ class Budget:
     portion_rows: int = 500_000
     portion_cells: int = 16_000_000
     frame_rows: int = field(default_factory=_frame_rows)
-    joined_rows: int = 2_000_000
+    joined_rows: int = field(default_factory=_frame_rows)
     made_rows: int = 1_000_000
     compared_rows: int = 1_000
     scalar_rows: int = 1_000_000
     fetched_rows: int = 200_000
     whole_rows: int = 20_000
-    versioned_rows: int = 1_000_000
-    decoded_cells: int = 30_000_000
-    shared_cells: int = 30_000_000
+    versioned_rows: int = field(default_factory=_frame_rows)
+    decoded_cells: int = field(default_factory=_decoded_cells)
     common_rows: int = 200_000
     due_rows: int = 100_000
     small_rows: int = 100_000
@@ -254,7 +257,6 @@ _HERE = (
     "whole_rows",
     "versioned_rows",
     "decoded_cells",
-    "shared_cells",
     "common_rows",
     "due_rows",
     "small_rows",

@@ -23,7 +23,7 @@ from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import ValueBound, compacted, join_updates
 from mz_dagster.compute.local.linear_operators import constant, plan_schema
-from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
+from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators, of_one_sign
 from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.spans import span
@@ -94,8 +94,9 @@ class UpdateOperators(LocalOperators):
 
     def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
         """Returns the updates of a join, whose inputs' histories are looked up."""
+        # What cancels out, as an update of a column that the join does not read, need not be looked up.
         changes = [
-            plan_schema(one).empty_table() if found is None else found
+            plan_schema(one).empty_table() if found is None else of_one_sign(found)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         if not any(one.num_rows for one in changes):
@@ -176,13 +177,13 @@ class UpdateOperators(LocalOperators):
         bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
         if not bound:
             return self._scanned(node, read, within)
-        if common is not None:
-            shared = self._reads.common_table(common, self._lower, self._upper)
-            if shared is not None:
-                return self._over(node, shared)
         keys = LookupKeys.of(
             {k: columns[k] for k in sorted(bound)}, [pa.table({str(k): bound[k] for k in sorted(bound)})]
         )
+        if common is not None:
+            shared = self._reads.common_table(common, self._lower, self._upper, len(keys))
+            if shared is not None:
+                return self._over(node, shared)
         found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where)
         if found is not None:
             return self._over(node, found.rename_columns(plan_schema(read).names))

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+#: A join with so many times fewer keys looks them up by itself: the rows of all would only be filtered.
+_FEWER = 4
+
 #: A collection and columns of it: where rows are looked up, or where keys come from.
 _Columns = tuple[GlobalId, tuple[int, ...]]
 
@@ -69,10 +72,8 @@ class KeyReader(Protocol):
         """Returns the updates of few keys of a collection before `upper`; no job."""
         ...
 
-    def find_table(
-        self, id: GlobalId, upper: int, keys: LookupKeys, used: Collection[int], *, most: int
-    ) -> pa.Table | None:
-        """Returns what `find` does, read in this process; None if more than `most` cells are to be decoded."""
+    def find_table(self, id: GlobalId, upper: int, keys: LookupKeys, used: Collection[int]) -> pa.Table | None:
+        """Returns what `find` does, read in this process; None if very many cells are to be decoded."""
         ...
 
 
@@ -110,6 +111,7 @@ class _Lookup:
     Attributes:
         frame: Its rows, where Spark has them; None if they are too many, and before it is asked for.
         is_framed: Whether the frame was asked for.
+        known: Its keys, once they are known in this process.
         table: Its rows, where this process has them; None before they are asked for, and if they are too many.
         lock: Held by who makes one of these.
     """
@@ -117,6 +119,7 @@ class _Lookup:
     keys: frozenset[_Columns]
     frame: DataFrame | None = None
     is_framed: bool = False
+    known: LookupKeys | None = None
     table: pa.Table | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -203,8 +206,12 @@ class CommonLookups:
         made = self._made_of(path, lower, upper)
         return None if made is None else self._frame(made, path.lookup, lower, upper, reads)
 
-    def table(self, path: LookupPath, lower: int, upper: int, reads: KeyReader, most: int) -> pa.Table | None:
+    def table(
+        self, path: LookupPath, lower: int, upper: int, reads: KeyReader, most: int, asked: int
+    ) -> pa.Table | None:
         """Returns what `of` does, in this process; None also if only one join asks for it, or they may be too many.
+
+        And if the join itself, which may have met others first, has much fewer keys left than all changes have.
 
         Args:
             path: As `of`.
@@ -212,6 +219,7 @@ class CommonLookups:
             upper: As `of`.
             reads: As `of`.
             most: How many rows to expect at most.
+            asked: How many keys the join asks for.
         """
         if self._is_alone(path.lookup) or self._expected(path.lookup, path.keyed, lower, upper) > most:
             return None
@@ -219,18 +227,23 @@ class CommonLookups:
         if made is None:
             return None
         with made.lock:
+            if made.known is None:
+                made.known = self._keys(path.lookup, made.keys, lower, upper)
+            if asked * _FEWER < len(made.known):
+                return None
             if made.table is None:
-                made.table = self._read(made, path.lookup, lower, upper, reads)
+                made.table = self._read(made, made.known, path.lookup, lower, upper, reads)
             return made.table
 
-    def _read(self, made: _Lookup, lookup: _Columns, lower: int, upper: int, reads: KeyReader) -> pa.Table | None:
+    def _read(
+        self, made: _Lookup, keys: LookupKeys, lookup: _Columns, lower: int, upper: int, reads: KeyReader
+    ) -> pa.Table | None:
         """Returns a lookup's rows, read in this process if that is less than to have Spark do it."""
         columns = by_position(RelationType(self._rows[lookup[0]].columns))
         if not made.is_framed:
-            keys = self._keys(lookup, made.keys, lower, upper)
             if not keys.are_few:
                 return None
-            found = reads.find_table(lookup[0], upper, keys, self._used[lookup], most=budget().shared_cells)
+            found = reads.find_table(lookup[0], upper, keys, self._used[lookup])
             if found is not None:
                 return found.rename_columns(update_schema(columns).names)
         frame = self._frame(made, lookup, lower, upper, reads)

@@ -219,18 +219,16 @@ class StepReads:
         keys: LookupKeys,
         used: Collection[int],
         where: Sequence[Scalar] = (),
-        *,
-        most: int | None = None,
     ) -> pa.Table | None:
         """Returns what `find` does, as `read_table`; None if the files that may hold the keys have too much.
 
-        That is more cells to decode than `most`, by default `Budget.decoded_cells`.
+        That is more cells to decode than `Budget.decoded_cells`.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
         _, chosen = self._chosen(row, batches, keys, where, here=True)
         rows = sum(one.rows for one in chosen)
         names = [column.name for position, column in enumerate(row.columns) if position in used]
-        most = budget().decoded_cells if most is None else most
+        most = budget().decoded_cells
         if rows * len(names) > most and self._here.cells_to_decode(row, chosen, names) > most:
             return None
         self.rows_read += rows
@@ -242,9 +240,11 @@ class StepReads:
         advance(rows, "rows")
         return _widened(found, row)
 
-    def common_table(self, path: LookupPath, lower: int, upper: int) -> pa.Table | None:
-        """Returns what `common` does, in this process; None also if only one join asks for it, or they may be many."""
-        return None if self._common is None else self._common.table(path, lower, upper, self, budget().common_rows)
+    def common_table(self, path: LookupPath, lower: int, upper: int, asked: int) -> pa.Table | None:
+        """Returns what `common` does, in this process, for a join of so many keys; see `CommonLookups.table`."""
+        if self._common is None:
+            return None
+        return self._common.table(path, lower, upper, self, budget().common_rows, asked)
 
     @property
     def _session(self) -> SparkSession:
