@@ -227,10 +227,11 @@ def _size(group_size: int | None) -> str:
     return "" if group_size is None else f" group size {group_size}"
 
 
-def _top(relation_type: RelationType, order: tuple[ColumnOrder, ...], limit: int | None, offset: int) -> str:
-    parts = [f"order by {_order(relation_type, order)}"] if order else []
-    parts += [] if limit is None else [f"limit {limit}"]
-    parts += [f"offset {offset}"] if offset else []
+def _top(relation_type: RelationType, top: TopK | TopRows) -> str:
+    parts = [f"order by {_order(relation_type, top.order)}"] if top.order else []
+    parts += [] if top.limit is None else [f"limit {top.limit}"]
+    parts += ["with ties"] if top.ties else []
+    parts += [f"offset {top.offset}"] if top.offset else []
     return " ".join(parts)
 
 
@@ -295,7 +296,7 @@ def _logical_line(relation: Relation) -> str:
         case Reduce():
             return _reduce(relation)
         case TopK():
-            top = _top(below_type, relation.order, relation.limit, relation.offset)
+            top = _top(below_type, relation)
             return f"TopK {top}{_by(below_type, relation.group)}{_size(relation.group_size)}"
         case Window():
             functions = ", ".join(_function(below_type, one) for one in relation.functions)
@@ -378,7 +379,7 @@ def _staged(plan: Staged) -> str:
     below = plan.input.relation_type
     match plan.function:
         case TopRows():
-            shown = "top " + _top(below, plan.function.order, plan.function.limit, plan.function.offset)
+            shown = "top " + _top(below, plan.function)
         case Extremes():
             others = [position for position in range(below.arity) if position not in plan.group]
             shown = ", ".join(

@@ -57,6 +57,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass(transform.flatten_joins, frozenset({"reduce_elision"})),
     Pass(transform.fuse_filters, frozenset({"reduce_elision"})),
     Pass(transform.push_predicates, frozenset({"reduce_elision"})),
+    # Predicates stand right above windows now, and numbers that nobody else reads go with the next `demand`.
+    Pass(transform.limited_windows, frozenset({"demand", "push_predicates", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"reduce_elision"})),
     Pass(transform.demand, frozenset({"join_equivalences"})),
     Pass(transform.fuse_projects, frozenset({"demand"})),

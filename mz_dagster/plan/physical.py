@@ -177,13 +177,21 @@ class Accumulate:
     relation_type: RelationType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TopRows:
-    """A stage function: of each bucket the first rows in an order; `offset` is left out by the last stage only."""
+    """A stage function: of each bucket the first rows in an order; `offset` is left out by the last stage only.
+
+    With `ties`, which has a limit and no offset, those that equal the last one in the order, too.
+    """
 
     order: tuple[ColumnOrder, ...]
     limit: int | None
     offset: int = 0
+    ties: bool = False
+
+    def __repr__(self) -> str:  # digests of plans are made of it, and older ones have no ties
+        ties = ", ties=True" if self.ties else ""
+        return f"TopRows(order={self.order!r}, limit={self.limit!r}, offset={self.offset!r}{ties})"
 
 
 @dataclass(frozen=True, slots=True)

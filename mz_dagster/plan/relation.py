@@ -303,7 +303,8 @@ class TopK:
     """Keeps, of each group of rows equal in `group`, those from `offset` on, at most `limit`, in an order.
 
     Ties go by the whole row, ascending, NULLs last. A row of multiplicity n counts as n rows. An empty `group` makes
-    one group of everything.
+    one group of everything. With `ties` rows that equal the last one in the order are kept, too; there is no offset
+    then.
     """
 
     input: Relation
@@ -312,16 +313,20 @@ class TopK:
     limit: int | None
     offset: int = 0
     group_size: int | None = None
+    ties: bool = False
     relation_type: RelationType = field(init=False)
 
     def __post_init__(self) -> None:
         below = self.input.relation_type
+        if self.ties and (self.limit is None or self.offset):
+            raise ValueError("ties are those of a limit, without an offset")
         if (self.limit is not None and self.limit < 0) or self.offset < 0:
             raise ValueError("limit and offset are not negative")
         for position in (*self.group, *(one.position for one in self.order)):
             if not 0 <= position < below.arity:
                 raise ValueError(f"column {position} of a relation with {below.arity} columns")
-        keys = below.keys | ({frozenset(self.group)} if self.limit is not None and self.limit <= 1 else frozenset())
+        is_one = self.limit is not None and self.limit <= 1 and not self.ties
+        keys = below.keys | ({frozenset(self.group)} if is_one else frozenset())
         object.__setattr__(self, "relation_type", RelationType(below.columns, keys))
 
 

@@ -61,6 +61,10 @@ def signs(cell: Any) -> list[bool]:
     return [not isinstance(cell, float) or float(cell) != 0 or math.copysign(1, cell) > 0]
 
 
+def _equal(one: Any, other: Any) -> bool:
+    return one is other is None or (None not in (one, other) and bool(comparable(one) == comparable(other)))
+
+
 def copies(content: Content) -> list[Row]:
     return [row for row, n in content.items() for _ in range(n)]
 
@@ -73,6 +77,9 @@ def stage(node: Staged, content: Content, *, last: bool) -> Content:
         case TopRows():
             rows = ordered(copies(content), function.order, arity)
             stop = None if function.limit is None else function.limit + function.offset
+            if function.ties and stop and len(rows) > stop:
+                end, places = rows[stop - 1], [one.position for one in function.order]
+                stop += sum(1 for row in rows[stop:] if all(_equal(row[p], end[p]) for p in places))
             return Counter(rows[function.offset if last else 0 : stop])
         case Extremes():
             return Counter([_extreme(node, function, content)])

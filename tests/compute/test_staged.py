@@ -101,6 +101,9 @@ SHAPES = {
 DEEP_SHAPES = {
     **SHAPES,
     "top rows in three stages": staged(TopRows((BY_F, BY_X), 3, 2), 16, 4, 1),
+    "top rows with ties": staged(TopRows((BY_X,), 2, ties=True), 1),
+    "top rows with ties in stages": staged(TopRows((BY_T, BY_F), 2, ties=True), 8, 2, 1, group=()),
+    "monotonic top rows with ties": staged(TopRows((BY_T,), 1, ties=True), 1, monotonic=True),
     "top rows in one stage": staged(TopRows((), 1), 1),
     "top rows without a limit": staged(TopRows((BY_X,), None, 2), 1),
     "one group": staged(TopRows((BY_X,), 5), 4, 1, group=()),

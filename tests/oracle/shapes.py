@@ -48,6 +48,7 @@ class Shapes:
             "distinct on": (2, self._distinct_on),
             "limit": (3, self._limited),
             "window": (3, self._windowed),
+            "first of each": (2, self._first_of_each),
             "given order": (2, self._in_given_order),
             "set operation": (3, self._set_operation),
             "subquery": (5, self._with_subqueries),
@@ -237,6 +238,25 @@ class Shapes:
             listed.append(f"{scope.spell(made)} AS c{len(items)}")
             items.append(made)
         return self._made(f"SELECT {', '.join(listed)} FROM {scope.text}", items, scope)
+
+    def _first_of_each(self) -> Query:
+        """Returns rows whose numbers, or ranks, in their partitions are low; by ranks the order may leave ties."""
+        source, scope = self._source, self._derived("t0")
+        items = self._all(scope)
+        partition = source.sample(scope.spelled, source.randrange(0, 2))
+        call = source.choice(("row_number()", "rank()", "dense_rank()"))
+        columns = len(scope.spelled) if call == "row_number()" else source.randrange(1, len(scope.spelled) + 1)
+        order = ", ".join(self._ordered(source.sample(scope.spelled, columns)))
+        over = (f"PARTITION BY {', '.join(partition)} " if partition else "") + f"ORDER BY {order}"
+        listed = ", ".join(f"{one} AS c{i}" for i, one in enumerate(scope.spelled))
+        shown = ", ".join(f"c{i}" for i in range(len(items)))
+        if source.random() < 0.5:
+            shown += f", place AS c{len(items)}"
+            items.append(Expr("place", "bigint", 1e6))
+        most = source.randrange(1, 4)
+        condition = source.choice((f"place <= {most}", f"place < {most}", f"place = {most}", f"{most} >= place"))
+        numbered = f"SELECT {listed}, {call} OVER ({over}) AS place FROM {scope.text}"
+        return self._made(f"SELECT {shown} FROM ({numbered}) AS numbered WHERE {condition}", items, scope)
 
     def _window_function(self, scope: Scope, over: str) -> Expr:
         source = self._source

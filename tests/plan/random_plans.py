@@ -38,7 +38,7 @@ from mz_dagster.plan.relation import (
     WindowFunction,
 )
 from mz_dagster.plan.rewriting import reference
-from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT4, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, array_of, numeric
 from tests.plan.reference import Rows
 
@@ -225,7 +225,14 @@ def _windowed(draw: Draw, relation: Relation) -> Relation:
         for name in draw(st.lists(st.sampled_from(["row_number", "rank", "count"]), min_size=1, max_size=2))
     )
     order = _order(draw, list(range(relation.relation_type.arity)))
-    return Window(relation, _some(draw, relation), order, functions, tuple(f"w{i}" for i in range(len(functions))))
+    window = Window(relation, _some(draw, relation), order, functions, tuple(f"w{i}" for i in range(len(functions))))
+    if draw(st.booleans()):
+        return window
+    bounded = ColumnRef(window.relation_type.arity - 1, INT8, False)
+    bound = Literal(draw(st.integers(0, 3)), INT8)
+    comparisons = [Call(name, (bounded, bound), BOOL, False) for name in ("le_int8", "lt_int8", "eq_int8")]
+    comparisons += [Call(name, (bound, bounded), BOOL, False) for name in ("ge_int8", "gt_int8", "eq_int8")]
+    return Filter(window, (draw(st.sampled_from(comparisons)),))
 
 
 def _shared(draw: Draw, value: Relation, depth: int) -> Relation:
@@ -301,7 +308,8 @@ def relations(draw: Draw, depth: int = 4) -> Relation:
             relation = below()
             order = _order(draw, list(range(relation.relation_type.arity)))
             limit, offset = draw(st.sampled_from([3, 2, 1, 4, 5, None])), draw(st.sampled_from([0, 0, 0, 1]))
-            return TopK(relation, _some(draw, relation), order, limit, offset, draw(st.sampled_from([None, 10])))
+            size, ties = draw(st.sampled_from([None, 10])), limit is not None and not offset and draw(st.booleans())
+            return TopK(relation, _some(draw, relation), order, limit, offset, size, ties)
         case "window":
             return _windowed(draw, below())
         case "temporal":

@@ -258,7 +258,7 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows], now: int = 0) -
             return Counter(
                 row
                 for _, rows in grouped(below(relation.input), relation.group)
-                for row in top(rows, relation.order, relation.limit, relation.offset)
+                for row in top(rows, relation.order, relation.limit, relation.offset, ties=relation.ties)
             )
         case Threshold():
             return Counter({row: n for row, n in below(relation.input).items() if n > 0})
@@ -396,10 +396,18 @@ def aggregated(aggregate: Aggregate, rows: list[Row]) -> Any:
             return values[0] + empty.join(s + v for s, v in zip(separators[1:], values[1:], strict=True))
 
 
-def top(rows: list[Row], order: Iterable[ColumnOrder], limit: int | None, offset: int) -> list[Row]:
-    """Returns the first rows of a group."""
+def top(
+    rows: list[Row], order: Collection[ColumnOrder], limit: int | None, offset: int, *, ties: bool = False
+) -> list[Row]:
+    """Returns the first rows of a group; with `ties` those, too, that equal the last one in the order."""
     found = ordered(rows, order, range(len(rows[0])))[offset:]
-    return found if limit is None else found[:limit]
+    if limit is None:
+        return found
+    last = found[limit - 1 : limit]
+    peers = [
+        row for row in found[limit:] if ties and last and all(row[o.position] == last[0][o.position] for o in order)
+    ]
+    return found[:limit] + peers
 
 
 def windowed(rows: list[Row], order: tuple[ColumnOrder, ...], functions: Iterable[WindowFunction]) -> list[Row]:
@@ -465,8 +473,9 @@ def _stage(plan: Staged, rows: list[Row], is_last: bool) -> list[Row]:
     match function:
         case TopRows():
             if is_last:
-                return top(rows, function.order, function.limit, function.offset)
-            return top(rows, function.order, None if function.limit is None else function.limit + function.offset, 0)
+                return top(rows, function.order, function.limit, function.offset, ties=function.ties)
+            limit = None if function.limit is None else function.limit + function.offset
+            return top(rows, function.order, limit, 0, ties=function.ties)
         case Extremes():
             best: list[Any] = list(rows[0])
             for i, one in zip(others, function.functions, strict=True):

@@ -118,6 +118,10 @@ def rows_of(relation: Relation, collections: Mapping[str, Rows]) -> Rows:
             for _, rows in grouped(below(relation.input), relation.group):
                 found = ordered(rows, relation.order, ())[relation.offset :]
                 result.update(found if relation.limit is None else found[: relation.limit])
+                if relation.ties and relation.limit and len(found) > relation.limit:
+                    last = found[relation.limit - 1]
+                    places = [one.position for one in relation.order]
+                    result.update(row for row in found[relation.limit :] if all(row[p] == last[p] for p in places))
         case Threshold():
             return Counter({row: n for row, n in below(relation.input).items() if n > 0})
         case Window():

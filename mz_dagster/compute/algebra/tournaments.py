@@ -14,7 +14,7 @@ def leaves_one_row(function: StageFunction) -> bool:
         (True, False, False)
     """
     match function:
-        case TopRows(limit=1, offset=0):
+        case TopRows(limit=1, offset=0, ties=False):
             return True
         case Extremes(functions):
             return AggregateFunction.BIT_XOR not in functions

@@ -257,6 +257,8 @@ class _Tournament:
 
     def _first(self, content: _Content, function: TopRows, offset: int) -> _Content:
         end = None if function.limit is None else function.offset + function.limit
+        if function.ties and end is not None:
+            return self._first_with_ties(content, len(function.order), end)
         # Each row takes a place at least.
         few = sorted(content, key=self._order) if end is None else nsmallest(end, content, key=self._order)
         found: _Content = {}
@@ -266,6 +268,21 @@ class _Tournament:
             stop = place if end is None else min(place, end)
             if stop > start:
                 found[row] = stop - start
+        return found
+
+    def _first_with_ties(self, content: _Content, width: int, limit: int) -> _Content:
+        """Returns the rows before which, by the first `width` keys of their order, there are fewer than `limit`."""
+        found: _Content = {}
+        place = begins = 0
+        last: tuple[int, ...] | None = None
+        for row in sorted(content, key=self._order):
+            keys = self._order(row)[:width]
+            if keys != last:
+                begins, last = place, keys
+            if begins >= limit:
+                break
+            found[row] = content[row]
+            place += content[row]
         return found
 
     def _group(self, row: Row) -> Hashable:

@@ -165,18 +165,26 @@ def _first_rows(
     order = np.lexsort([*reversed([places, *keys, *compared, *apart])])
     offset = function.offset if is_last else 0
     end = None if function.limit is None else function.offset + function.limit
-    chosen = [_taken(places[order], one[order], offset, end) for one in (before, after)]
+    peers = _numbered([places, *keys], len(rows))[order] if function.ties else None
+    chosen = [_taken(places[order], one[order], offset, end, peers) for one in (before, after)]
     diff = np.empty_like(before)
     diff[order] = chosen[1] - chosen[0]
     return Rows(rows.bucket, rows.group, rows.cells, diff)
 
 
-def _taken(places: Codes, counts: Codes, offset: int, end: int | None) -> Codes:
-    """Returns how many of each row's copies, in order in its place, lie from the offset to the end."""
+def _taken(places: Codes, counts: Codes, offset: int, end: int | None, peers: Codes | None) -> Codes:
+    """Returns how many of each row's copies, in order in its place, lie from the offset to the end.
+
+    With a number of those that equal it in the order, all of a row's, if the first one of these does.
+    """
     total = np.cumsum(counts)
     first = _starts(places)
     behind = np.repeat(total[first] - counts[first], np.diff(np.append(first, len(places))))
     stop = total - behind
+    if peers is not None and end is not None:
+        first = _starts(peers)
+        begins = np.repeat((stop - counts)[first], np.diff(np.append(first, len(peers))))
+        return np.where(begins < end, counts, 0)
     start = np.maximum(stop - counts, offset)
     taken: Codes = np.maximum((stop if end is None else np.minimum(stop, end)) - start, 0)
     return taken

@@ -28,8 +28,9 @@ def elide_arrangements(
 ) -> tuple[tuple[Arrangement, ...], Physical]:
     """Returns a plan without those `candidates` that no join looks up and that only one collection reads.
 
-    Each is computed in the collection that reads it, whose renderer computes equal joins once. The arrangements that
-    are left are numbered anew.
+    And without arrangements that nothing reads: of what is bound to be shared, and used where nothing ever comes. Each
+    other one is computed in the collection that reads it, whose renderer computes equal joins once. The arrangements
+    that are left are numbered anew.
 
     Args:
         arrangements: In dependency order.
@@ -39,12 +40,13 @@ def elide_arrangements(
     kept = list(arrangements)
     read = {one.id: collections_read(one.plan) for one in kept}
     for one in reversed(arrangements):
-        if one.id not in candidates:
-            continue
         at = kept.index(one)
         readers = [number for number, other in enumerate(kept) if one.id in read[other.id]]
         plans = [*(kept[number].plan for number in readers), *([output] if one.id in collections_read(output) else [])]
-        if len(plans) != 1 or _looked_up(one.id, plans[0]):
+        if not plans:
+            del kept[at]
+            continue
+        if one.id not in candidates or len(plans) != 1 or _looked_up(one.id, plans[0]):
             continue
         if _reads(one.id, plans[0]) * _size(one.plan) > _MOST_COMPUTED:
             continue

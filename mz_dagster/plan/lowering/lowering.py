@@ -244,7 +244,7 @@ class _Lowering:
             return self.lowered(relation.input)
         if relation.limit == 0:
             return ConstantRows((), relation.relation_type)
-        function = TopRows(relation.order, relation.limit, relation.offset)
+        function = TopRows(relation.order, relation.limit, relation.offset, relation.ties)
         below = relation.input.relation_type
         # Without a limit no row of a bucket can be left out before the last stage.
         stages = ONE_STAGE

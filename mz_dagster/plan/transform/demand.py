@@ -176,8 +176,8 @@ class _Narrowing:
         return projected_to(narrow, [places.get(one, len(places)) for one in kept])
 
     def _narrowed_top(self, relation: TopK, kept: list[int]) -> Relation:
-        given = frozenset(relation.group) | {one.position for one in relation.order}
-        below = _deciding(given, frozenset(kept), relation.input.relation_type.keys)
+        given, below = frozenset(relation.group) | {one.position for one in relation.order}, frozenset(kept)
+        below = below | given if relation.ties else _deciding(given, below, relation.input.relation_type.keys)
         places = {old: new for new, old in enumerate(sorted(below))}
         narrow = replace(
             relation,

@@ -1,7 +1,8 @@
 """The first rows of each bucket: `plan.physical.TopRows`.
 
 Ties of the order go by the whole row, so the outcome is a function of the rows. A row of multiplicity n takes n places
-and is cut where the limit falls inside. Best of best: the first n of a group are among the first n of its buckets.
+and is cut where the limit falls inside; with ties, those are kept whole before which the order has fewer rows than the
+limit. Best of best: the first n of a group are among the first n of its buckets.
 
 Cost: one sort of each bucket.
 """
@@ -46,6 +47,8 @@ def top_rows(
     Returns:
         `keys`, the columns of `shape` and the diff.
     """
+    if function.ties:
+        return _with_ties(frame, shape, function, keys, partition, subject)
     window = Window.partitionBy(*partition).orderBy(*(ordered(one) for one in function.order), *shape.ties())
     end = sf.sum(DIFF).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     frame = frame.select(*keys, *shape.row, DIFF, end.alias("mz_end"))
@@ -59,9 +62,25 @@ def top_rows(
     return frame.where(~subject | (stop > start)).select(*keys, *shape.row, diff.alias(DIFF))
 
 
+def _with_ties(
+    frame: DataFrame,
+    shape: RowLayout,
+    function: TopRows,
+    keys: Sequence[str],
+    partition: Sequence[str],
+    subject: Column,
+) -> DataFrame:
+    order = [ordered(one) for one in function.order]
+    window = Window.partitionBy(*partition).orderBy(*(order or [sf.lit(0)]))
+    until = sf.sum(DIFF).over(window.rangeBetween(Window.unboundedPreceding, Window.currentRow))
+    own = sf.sum(DIFF).over(Window.partitionBy(*partition, *(sf.col(f"c{one.position}") for one in function.order)))
+    frame = frame.select(*keys, *shape.row, DIFF, (until - own).alias("mz_before"))
+    return frame.where(~subject | (sf.col("mz_before") < sf.lit(function.limit))).select(*keys, *shape.row, DIFF)
+
+
 def places(function: TopRows) -> Places | None:
     """Returns which of a bucket's places a stage looks at; None for all."""
-    if function.limit is None:
+    if function.limit is None or function.ties:
         return None
     return Places(function.offset + function.limit, [ordered(one) for one in function.order])
 
