@@ -45,7 +45,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime
 from mz_dagster.storage import update_table
-from mz_dagster.storage.key_hash import key_hash, unscaled
+from mz_dagster.storage.key_hash import key_hash, key_hashes, unscaled
 from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark_shards import update_schema
 
@@ -132,20 +132,21 @@ def test_a_key_has_the_hash_that_spark_gives_it(spark: SparkSession) -> None:
         *(_DICE.sample(range(len(columns)), _DICE.randrange(2, 6)) for _ in range(8)),
         [*range(len(columns))],
     ]
-    frame = spark.createDataFrame(
-        update_table(columns, [(row, n, 1) for n, row in enumerate(rows)]), update_schema(columns)
-    )
+    stored = update_table(columns, [(row, n, 1) for n, row in enumerate(rows)])
+    frame = spark.createDataFrame(stored, update_schema(columns))
     by_spark = [
         hash_modulo([sf.col(f"k{i}") for i in key], [columns[i].type for i in key], _MODULUS).alias(f"h{n}")
         for n, key in enumerate(keys)
     ]
+    together = [key_hashes([stored.column(f"k{i}") for i in key], [columns[i].type for i in key]) for key in keys]
     found = frame.select("mz_timestamp", *by_spark).collect()
     assert len(found) == _ROWS
     for number, *hashes in found:
         plain = [to_plain(cell, one.type) for cell, one in zip(rows[number], columns, strict=True)]
-        for key, by_them in zip(keys, hashes, strict=True):
+        for key, by_them, ours_together in zip(keys, hashes, together, strict=True):
             ours = key_hash([plain[i] for i in key], [columns[i].type for i in key])
             assert ours % _MODULUS == by_them, (key, rows[number])
+            assert ours_together[number] == ours, (key, rows[number])
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38), st.integers(0, 5))

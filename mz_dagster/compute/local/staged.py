@@ -36,8 +36,7 @@ from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
-from mz_dagster.storage.key_hash import key_hash
-from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.key_hash import key_hashes
 from mz_dagster.storage.row_numbers import firsts, numbered, whole
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
@@ -169,8 +168,7 @@ class _Tournament:
         if self._buckets == (1,) or not others:
             return [0] * len(rows)
         types = [self._columns[position].type for position in others]
-        cells = [plain_cells(rows.column(f"c{position}"), self._columns[position].type) for position in others]
-        return [key_hash(one, types) for one in zip(*cells, strict=True)]
+        return key_hashes([rows.column(f"c{position}") for position in others], types)
 
     def _keys(self, rows: pa.Table, hashes: list[int], *, first: int = 0) -> dict[int, pa.ChunkedArray]:
         """Returns the values of the state's columns at all places that rows may change, perhaps more than once.

@@ -26,7 +26,7 @@ from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type, compares_exactly
 from mz_dagster.storage.clustering import TouchedHashes, moduli
-from mz_dagster.storage.key_hash import key_hash
+from mz_dagster.storage.key_hash import key_hashes
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
 from mz_dagster.storage.lookup import KeyValues
@@ -187,7 +187,7 @@ class LookupKeys:
 
     def _hashes(self, layout: tuple[int, ...]) -> list[int]:
         kinds = [self.columns[position].type for position in layout]
-        return [key_hash(one, kinds) for one in zip(*(self._plain(position) for position in layout), strict=True)]
+        return key_hashes([self._stored(position) for position in layout], kinds)
 
     def _stored(self, position: int) -> pa.ChunkedArray:
         """Returns the keys' values of a column."""
