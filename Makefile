@@ -19,7 +19,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java jdk node postgres chromium run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
+.PHONY: help setup java jdk node postgres chromium go run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ postgres:
 chromium:
 	@sh setup/system.sh chromium
 
+go:
+	@sh setup/system.sh go
+
 # Dagster's instance is the project's own.
 run: export DAGSTER_HOME ?= $(CURDIR)/.mz/dagster
 run: setup ## replay TICKS=n ticks of the demo, by ENGINE=spark or local, and print what they made; else open the UI
@@ -86,7 +89,7 @@ test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that s
 test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
 	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
 
-test-deep: setup postgres ## the long-running tests, and those of random examples with ten times as many
+test-deep: setup postgres chromium go .make/wire-clients ## the long-running tests, and those of random examples with ten times as many
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
 
 # A benchmark compares within one run, so nothing else should run meanwhile.

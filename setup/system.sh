@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: system.sh java|jdk|node|postgres|venv|chromium
+# Usage: system.sh java|jdk|node|postgres|venv|chromium|go
 # Checks for a program that Python's packages do not bring, installs it with apt where that is possible, and otherwise
 # says what to do.
 set -eu
@@ -33,12 +33,18 @@ chromium_is_there() {
   test -x /usr/bin/chromium
 }
 
+go_is_there() {
+  minor=$(go version 2> /dev/null | sed -n 's/.* go1\.\([0-9]*\).*/\1/p')
+  test "${minor:-0}" -ge 21
+}
+
 case $1 in
   java) wanted="Java 17 or newer" packages=openjdk-17-jre-headless ;;
   jdk) wanted="Java with its compiler (for tests: pgjdbc)" packages=openjdk-17-jdk-headless ;;
   node) wanted="node and npm (for tests: node's pg)" packages="nodejs npm" ;;
   postgres) wanted="PostgreSQL 15 (for tests: the referee of SQL's semantics)" packages="postgresql-15 postgresql-client-15" ;;
   venv) wanted="Python's venv module" packages=python3-venv ;;
+  go) wanted="Go 1.21 or newer (for deep tests: versitygw, a gateway to S3)" packages=golang-go ;;
   chromium) wanted="Chromium (for tests of what Dagster's UI shows)" packages=chromium ;;
   *) echo "unknown program \"$1\"" >&2; exit 2 ;;
 esac
@@ -65,6 +71,9 @@ if test "$as_root" != no && command -v apt-get > /dev/null; then
   "${1}_is_there" && exit 0
 fi
 echo "$wanted is needed and could not be installed here. On Debian, as root: apt-get install $packages" >&2
+if test "$1" = go; then
+  echo "An older Debian has an older one: install that of go.dev and put it on the PATH." >&2
+fi
 if test "$1" = java; then
   echo "Elsewhere install any Java 17 or newer and put it on the PATH, or set JAVA_HOME." >&2
 fi
