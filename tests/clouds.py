@@ -11,7 +11,6 @@ import base64
 import hmac
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,8 +25,8 @@ from urllib.request import Request, urlopen
 import obstore
 
 from mz_dagster.storage.object_client import Client, client_of
+from tests.object_store import BUCKET, free_port
 
-BUCKET = "lake"
 _AZURITE = Path(__file__).resolve().parents[1] / ".make/clients/node_modules/azurite/dist/src/blob/main.js"
 #: The account that Azurite has, whose key is no secret.
 ACCOUNT = "devstoreaccount1"
@@ -74,7 +73,7 @@ class Cloud:
 def running_azure() -> Iterator[Cloud]:
     """Runs Azurite with an empty container."""
     assert _AZURITE.exists(), "make test fetches Azurite: .venv/bin/python setup/clients.py"
-    port = _free_port()
+    port = free_port()
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     with _running(["node", str(_AZURITE), "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]):
         endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
@@ -103,7 +102,7 @@ def running_azure() -> Iterator[Cloud]:
 @contextmanager
 def running_gcs() -> Iterator[Cloud]:
     """Runs a server of Google's XML interface with an empty bucket."""
-    port = _free_port()
+    port = free_port()
     with _running([sys.executable, str(Path(__file__).with_name("gcs_server.py")), str(port)]):
         url = f"http://127.0.0.1:{port}"
         key = json.dumps(
@@ -130,13 +129,6 @@ def _container(endpoint: str) -> None:
         "Authorization": f"SharedKey {ACCOUNT}:{base64.b64encode(signed).decode()}",
     }
     urlopen(Request(f"{endpoint}/{BUCKET}?restype=container", method="PUT", headers=headers), timeout=60).close()
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -78,7 +78,7 @@ def opened_beside(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @contextmanager
 def running_store() -> Iterator[Store]:
     """Runs moto's store with an empty bucket."""
-    port = _free_port()
+    port = free_port()
     with _running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port) as store:
         yield store
 
@@ -90,12 +90,13 @@ def running_gateway(folder: Path) -> Iterator[Store]:
     if not gateway.exists():
         module = f"github.com/versity/versitygw/cmd/versitygw@{GATEWAY_VERSION}"
         subprocess.run(["go", "install", module], env=os.environ | {"GOBIN": str(GO)}, timeout=3000, check=True)
-    port = _free_port()
+    port = free_port()
     with _running([str(gateway), "--port", f"127.0.0.1:{port}", "posix", str(folder)], port) as store:
         yield store
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Returns a port that nobody listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]

@@ -49,6 +49,9 @@ from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
 
+#: Lists of live batches, each with what the collection's row said of it.
+BatchLists = dict[GlobalId, tuple[Contents, tuple[Batch, ...]]]
+
 T = TypeVar("T")
 A = ParamSpec("A")
 P = TypeVar("P", bound="Transactions")
@@ -119,7 +122,7 @@ class Database:
         self._commits = Commits(url.file) if self.is_sqlite and url.file and self.read_only is None else None
         self._recalling = threading.Lock()
         self._recalled: tuple[int, dict[Hashable, Any]] = (-1, {})
-        self.lists: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]] = {}
+        self.lists: BatchLists = {}
 
     def recalled(self, key: Hashable, read: Callable[[], T]) -> T:
         """Returns what `read` returns; or has returned to anybody, if nothing has been committed since.

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
 from mz_dagster.catalog.contents import Contents, check_list
-from mz_dagster.catalog.database import Transactions, next_ids, recalled
+from mz_dagster.catalog.database import BatchLists, Transactions, next_ids, recalled
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
 from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
@@ -105,7 +105,7 @@ class Leases(Transactions):
 
 
 def listed_now(
-    connection: Connection, collections: Sequence[GlobalId], known: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]]
+    connection: Connection, collections: Sequence[GlobalId], known: BatchLists
 ) -> dict[GlobalId, ListedBatches]:
     """Returns the live batches of collections in a transaction; raises as `Leases.listed`."""
     found = summed_frontiers(connection, collections)
@@ -119,7 +119,7 @@ def listed_now(
 def live_lists(
     connection: Connection,
     found: Mapping[GlobalId, tuple[Antichain[int], Antichain[int], Contents]],
-    known: dict[GlobalId, tuple[Contents, tuple[Batch, ...]]],
+    known: BatchLists,
 ) -> dict[GlobalId, tuple[Batch, ...]]:
     """Returns the live batches of collections, by lower, each list compared with what its collection's row says.
 

@@ -62,15 +62,12 @@ class InBucket(FilePlace):
 
     def listing(self, pattern: str) -> Listing:
         """Returns the objects that are ready, with what the store says of them; see `FilePlace.listing`."""
-        wanted = re.compile(pattern_to_regex(pattern), re.DOTALL)
+        wanted = Wanted(pattern)
         found = {}
         try:
             for one in self._objects(recursive="/" in pattern):
-                path = one["path"]
-                if wanted.fullmatch(path) and not any(map(is_unfinished, path.split("/"))):
-                    refuse_unreadable_name(path)
-                    refuse_leading_out(path)
-                    found[path] = _look(one)
+                if wanted.has(one["path"]):
+                    found[one["path"]] = _look(one)
         except FAILURES as error:
             raise SourceUnreadable(
                 f'cannot list "{self}": {reason(error)}',
@@ -209,7 +206,22 @@ def reason(error: Exception) -> str:
     return " ".join(text.split())[:400].rstrip(".")
 
 
-def refuse_leading_out(path: str) -> None:
+class Wanted:
+    """The paths of a store that are ready and match a glob."""
+
+    def __init__(self, pattern: str) -> None:
+        self._matched = re.compile(pattern_to_regex(pattern), re.DOTALL)
+
+    def has(self, path: str) -> bool:
+        """Returns whether a path is one; raises SourceUnreadable if it is, and cannot be read."""
+        if not self._matched.fullmatch(path) or any(map(is_unfinished, path.split("/"))):
+            return False
+        refuse_unreadable_name(path)
+        _refuse_leading_out(path)
+        return True
+
+
+def _refuse_leading_out(path: str) -> None:
     """Raises if an object is called so that its copy would not be in the folder that it is meant for."""
     if any(part in ("", ".", "..") for part in path.split("/")):
         raise SourceUnreadable(

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING, Literal
+from tempfile import SpooledTemporaryFile, TemporaryDirectory
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import pyarrow as pa
 
@@ -51,6 +51,8 @@ Format = Literal["json", "csv", "parquet", "avro"]
 RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
 #: What ends the name of a copy: a name that says nothing of a compression, by which Spark would go.
 _COPY = ".copy"
+#: What is made of a file of Avro is in memory up to so many bytes.
+_IN_MEMORY = 64 << 20
 #: How the folders of copies begin, and after how long one that is still there was left by a process that was killed.
 _COPIES = ".copies_"
 _LEFT_AFTER_MS = 86_400_000
@@ -329,22 +331,23 @@ class FileSource(RecordSource):
 
     def _blocks(self, folder: Path, file: BoundFile) -> Iterator[bytes]:
         """Yields what a file holds that is in a folder of this machine."""
+        with open(folder / file.path, "rb") as stored:
+            yield from self._held_in(stored, file)
+
+    def _held_in(self, stored: BinaryIO, file: BoundFile) -> Iterator[bytes]:
+        """Yields what a file holds that is open."""
         codec = codec_of(file.path, self.format)
         if self.format == "avro" and self.debezium:
-            with open(folder / file.path, "rb") as stored:
-                yield from lines_of_avro(stored, file.path)
-            return
-        if self.format == "avro":
-            with TemporaryFile() as target, open(folder / file.path, "rb") as stored:
+            yield from lines_of_avro(stored, file.path)
+        elif self.format == "avro":
+            with SpooledTemporaryFile(_IN_MEMORY) as target:
                 avro_files.write_as_parquet(stored, file.path, self.file_columns, target)
                 target.seek(0)
                 while block := target.read(1 << 20):
                     yield block
-            return
-        with open(folder / file.path, "rb") as stored:
-            if codec is not None:
-                yield from blocks(stored, file.path, codec, file.size)
-                return
+        elif codec is not None:
+            yield from blocks(stored, file.path, codec, file.size)
+        else:
             while block := stored.read(1 << 20):
                 yield block
 
@@ -424,14 +427,8 @@ class FileSource(RecordSource):
         content = self.place.read(bound.path)
         _compare(bound, None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest()))
         assert content is not None, "there is none only where it is not as it was bound"
-        if self.format == "avro" and self.debezium:
-            return b"".join(lines_of_avro(BytesIO(content), bound.path))
-        if self.format == "avro":
-            target = pa.BufferOutputStream()
-            avro_files.write_as_parquet(BytesIO(content), bound.path, self.file_columns, target)
-            return bytes(target.getvalue().to_pybytes())
-        codec = codec_of(bound.path, self.format)
-        return content if codec is None else b"".join(blocks(BytesIO(content), bound.path, codec, bound.size))
+        is_plain = self.format != "avro" and codec_of(bound.path, self.format) is None
+        return content if is_plain else b"".join(self._held_in(BytesIO(content), bound))
 
     def _hash(self, path: str, listing: Listing) -> BoundFile | None:
         now, seen = listing.look(path), self._hashed.get(path)

@@ -9,7 +9,6 @@ Cost: a poll asks for the list, and for the head of each file in it that is new 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import obstore
 
-from mz_dagster.storage.source.bucket import FAILURES, InBucket, reason, refuse_leading_out
+from mz_dagster.storage.source.bucket import FAILURES, InBucket, Wanted, reason
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.file_place import Listing, Look
-from mz_dagster.storage.source.folder import is_unfinished, pattern_to_regex, refuse_unreadable_name
 
 
 @dataclass(frozen=True)
@@ -37,15 +35,7 @@ class OnWeb(InBucket):
 
     def listing(self, pattern: str) -> Listing:
         """Returns the files that the list names; see `FilePlace.listing`."""
-        wanted = re.compile(pattern_to_regex(pattern), re.DOTALL)
-        found = set()
-        for line in self._lines():
-            path = self._path(line)
-            if wanted.fullmatch(path) and not any(map(is_unfinished, path.split("/"))):
-                refuse_unreadable_name(path)
-                refuse_leading_out(path)
-                found.add(path)
-        return _Listed(self, found)
+        return _Listed(self, set(filter(Wanted(pattern).has, map(self._path, self._lines()))))
 
     @contextmanager
     def opened(self, path: str) -> Iterator[BinaryIO]:
