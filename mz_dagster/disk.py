@@ -10,10 +10,14 @@ What is private has mode 0600, a folder 0700, whatever the process's umask is, a
 from __future__ import annotations
 
 import errno
+import fcntl
+import glob
 import os
+import shutil
 import stat
-from collections.abc import Iterable
-from contextlib import suppress
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _UNKNOWN_THERE = (errno.EINVAL, errno.ENOTSUP)
@@ -98,6 +102,48 @@ def make_tree_private(folder: Path) -> None:
         make_private(Path(name))
         for file in files:
             make_private(Path(name, file))
+
+
+@contextmanager
+def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yields a new folder, which the block may rename and which else goes with it; removes those of killed processes.
+
+    A folder is locked for as long as the process lives that has made it.
+    """
+    make_folder(parent)
+    for left in parent.glob(f"{glob.escape(prefix)}*"):
+        with suppress(FileNotFoundError, BlockingIOError):
+            number = _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(number)
+    made, number = _locked_folder(prefix, parent)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(number)
+
+
+def _locked_folder(prefix: str, parent: Path) -> tuple[Path, int]:
+    """Makes a folder and locks it; before it is locked, another process may take it for a dead one's."""
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        with suppress(FileNotFoundError):
+            number = _locked(made, fcntl.LOCK_EX)
+            if made.exists():
+                return made, number
+            os.close(number)
+
+
+def _locked(folder: Path, how: int) -> int:
+    """Returns a descriptor of a folder under a lock, which ends when it is closed."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, how)
+    except BaseException:
+        os.close(number)
+        raise
+    return number
 
 
 def _raise(error: OSError) -> None:

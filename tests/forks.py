@@ -12,6 +12,7 @@ _PRELOADED = (
     "tests.storage.life",
     "tests.storage.kill_worker",
     "tests.storage.race_worker",
+    "tests.storage.bucket_worker",
     "tests.adapter.test_kill",
     "pyspark.sql.connect.session",
 )

@@ -17,6 +17,7 @@ import boto3
 import pytest
 
 from mz_dagster.adapter import Connection
+from mz_dagster.storage.object_store import S3, Secret
 from tests.opened import opened
 
 BUCKET = "lake"
@@ -53,6 +54,20 @@ class Store:
             aws_access_key_id=self.key,
             aws_secret_access_key=self.secret,
             region_name="us-east-1",
+        )
+
+    @property
+    def means(self) -> S3:
+        """What leads there, whose secret is the variable `STORE_SECRET`."""
+        secret = Secret("hidden", "${STORE_SECRET}")
+        return S3(
+            "store",
+            (
+                ("access key id", self.key),
+                ("secret access key", secret),
+                ("region", "us-east-1"),
+                ("endpoint", self.endpoint),
+            ),
         )
 
     @property

@@ -157,15 +157,16 @@ class Engine:
         self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
         check_place(project.state)
         make_private_folder(project.state)
-        self.catalog = Catalog.open(project.catalog_url, project=owner_of(project.state), clock=clock)
+        place = project.shard_place()
+        self.catalog = Catalog.open(project.catalog_url, project=owner_of(place), clock=clock)
         try:
-            claim_shards(self.catalog, project.state)
+            claim_shards(self.catalog, place)
             for timeline in project.timelines:
                 self.catalog.declare_timeline(timeline)
         except BaseException:
             self.catalog.close()
             raise
-        self.shards = LocalShards(project.state, self.catalog, project.inlining, project.hot_bytes)
+        self.shards = LocalShards(place, self.catalog, project.inlining, project.hot_bytes)
         self.spark = WarmSpark(spark or spark_config(project), project.state, self.shards, session)
         self.definitions = CatalogDefinitions(self.catalog, project)
         self._graphs = Graphs(self.catalog, self.definitions)

@@ -29,6 +29,9 @@ from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 from mz_dagster.errors import NotSupportedError, ProgrammingError
 from mz_dagster.storage.append import LEASE_MS
 from mz_dagster.storage.inlined import Inlining
+from mz_dagster.storage.object_store import OBJECT_STORES, ObjectStore, Secret, Web
+from mz_dagster.storage.shard_bucket import ShardBucket
+from mz_dagster.storage.shard_place import FOLDER, ShardFolder, ShardPlace
 from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES, START_SECONDS
 
 SETTINGS_FILE = "mz.toml"
@@ -38,6 +41,13 @@ STATE_FOLDER = ".mz"
 DEFAULT_TIMELINE = "default"
 
 _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+_STORES = [one for one in OBJECT_STORES.values() if one is not Web]
+#: The settings of `storage` that are secret.
+_SECRETS = frozenset(option.replace(" ", "_") for one in _STORES for option in one.secrets)
+_BUCKET = re.compile(r"(?P<scheme>s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._=-]+)*/?")
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+")
+_URL = re.compile(r"https?://[^/@\s]+(/[^@\s]*)?")
 
 RETENTION_MS = 86_400_000
 """How much history is kept where `mz.toml` does not say, in milliseconds: a day."""
@@ -56,6 +66,9 @@ HYDRATION_DEADLINE_MS = 3_600_000
 
 AS_OF_DEADLINE_MS = 10_000
 """For how long AS OF waits for a time to come where `mz.toml` does not say, in milliseconds."""
+
+COPIES_BYTES = 10_000_000_000
+"""How many bytes of copies of a bucket's files are kept that nobody uses, where `mz.toml` does not say."""
 
 SHORTEST_LEASE_MS = 3_000
 """Below this a lease could run out between two renewals of a busy process, in milliseconds."""
@@ -132,6 +145,21 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """Says in which bucket the shards are.
+
+    Attributes:
+        uri: `s3://bucket/prefix`, or `gs`, or `az` with a container.
+        store: What leads there; its secrets are references.
+        copies_bytes: How many bytes of copies of its files are kept that nobody uses.
+    """
+
+    uri: str
+    store: ObjectStore
+    copies_bytes: int = COPIES_BYTES
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """A project's root folder and its settings.
 
@@ -158,6 +186,7 @@ class Project:
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
             says.
+        bucket: In which bucket the shards are; None if they are in the project's folder.
     """
 
     root: Path
@@ -180,11 +209,25 @@ class Project:
     expect_files_ms: int = 0
     inlining: Inlining | None = None
     hot_bytes: int | None = None
+    bucket: BucketSettings | None = None
 
     @property
     def state(self) -> Path:
         """The folder of the engine's own state."""
         return self.root / STATE_FOLDER
+
+    @property
+    def shards_called(self) -> str:
+        """What to call the place of the shards before people."""
+        return str(self.state / FOLDER) if self.bucket is None else f"{self.bucket.uri}/{FOLDER}"
+
+    def shard_place(self) -> ShardPlace:
+        """Returns where the project's shards are, anew at each call."""
+        if self.bucket is None:
+            return ShardFolder(self.state)
+        return ShardBucket(
+            self.bucket.uri, self.bucket.store, self.state / "objects", self.root, self.bucket.copies_bytes
+        )
 
     @property
     def assets(self) -> Path:
@@ -313,7 +356,11 @@ class Project:
         except (OSError, UnicodeDecodeError) as error:
             raise BadSettings(f'cannot read "{path}": {error}', hint="Make the file readable, as UTF-8.") from error
         try:
-            settings = _Table(_expanded(tomllib.loads(text), path), str(path), "")
+            values = tomllib.loads(text)
+            # A secret of the store stays a reference.
+            settings = _Table(
+                {**_expanded({**values, "storage": {}}, path), **_of_storage(values, path)}, str(path), ""
+            )
         except tomllib.TOMLDecodeError as error:
             raise BadSettings(f'"{path}" is not TOML: {error}', hint="Correct that line.") from error
         return cls._from_settings(root, settings)
@@ -331,6 +378,7 @@ class Project:
         outputs = settings.table("outputs")
         hydration = settings.table("hydration")
         transactions = settings.table("transactions")
+        storage = settings.table("storage")
         declared = settings.table("timelines")
         name = project.text("name") or root.name
         timeline = project.text("timeline") or DEFAULT_TIMELINE
@@ -388,8 +436,10 @@ class Project:
                 detail="A shorter one runs out while its holder works; a longer one keeps others waiting.",
                 hint="Use a duration from '3 s' to '1 h'; the default is '60 s'.",
             )
+        bucket = _bucket(storage)
         tables = (
             project,
+            storage,
             catalog,
             spark,
             retention,
@@ -435,6 +485,7 @@ class Project:
             strict=strict,
             inlining=inlining,
             hot_bytes=None if hot_bytes == usual.hot_bytes else hot_bytes,
+            bucket=bucket,
         )
 
 
@@ -520,6 +571,50 @@ def _variable(found: re.Match[str], path: Path) -> str:
     return os.environ[name]
 
 
+def _of_storage(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Returns the table `storage` with variables in the place of their names, but where it refers to secrets."""
+    table = values.get("storage")
+    if not isinstance(table, dict):
+        return {} if table is None else {"storage": table}
+    return {"storage": {key: one if key in _SECRETS else _expanded(one, path) for key, one in table.items()}}
+
+
+def _bucket(storage: _Table) -> BucketSettings | None:
+    """Returns where the shards are, by the table `storage`."""
+    uri = storage.text("uri")
+    if uri is None:
+        return None
+    found = _BUCKET.fullmatch(uri)
+    if found is None:
+        raise storage.refused(
+            "uri",
+            "must name a prefix in a bucket",
+            "Write s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.",
+        )
+    kind = next(one for one in _STORES if found["scheme"] in one.schemes)
+    options: list[tuple[str, str | Secret]] = []
+    for option in kind.names:
+        value = storage.text(option.replace(" ", "_"))
+        if value is None:
+            continue
+        if option in kind.secrets:
+            if _REFERENCE.fullmatch(value) is None:
+                raise storage.refused(
+                    option.replace(" ", "_"),
+                    "must say where the secret is",
+                    'Write "${VARIABLE}", a variable of the environment, or "file:PATH".',
+                )
+            options.append((option, Secret(f"storage.{option.replace(' ', '_')}", value)))
+        elif option == "endpoint" and _URL.fullmatch(value) is None:
+            raise storage.refused(
+                "endpoint", "must be a URL without a user", "Write https://host, or https://host:port."
+            )
+        else:
+            options.append((option, value))
+    copies_bytes = storage.number("copies_bytes", otherwise=COPIES_BYTES)
+    return BucketSettings(uri.rstrip("/"), kind("storage", tuple(options)), copies_bytes)
+
+
 class _Table:
     """A TOML table from which settings are taken one by one, so that what is left over is unknown."""
 
@@ -591,6 +686,10 @@ class _Table:
         if milliseconds is None:
             raise self._wrong(key, f"a duration such as '7 d'; the units are {', '.join(DURATION_UNITS_MS)}")
         return milliseconds
+
+    def refused(self, key: str, why: str, hint: str) -> BadSettings:
+        """Returns an error about a setting, which does not repeat its value."""
+        return BadSettings(f'setting "{self._prefix}{key}" in "{self._path}" {why}', hint=hint)
 
     def refuse_rest(self) -> None:
         for key in self.values:

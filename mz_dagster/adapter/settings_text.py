@@ -17,7 +17,8 @@ _PARAMETER = re.compile(r"([?&;][\w.-]*(?:pass(?:word|wd|phrase)|secret|token)=)
 def without_secrets(text: str) -> tuple[str, tuple[str, ...]]:
     r"""Returns the settings without what is secret or says where the catalog is, and the names of what was left out.
 
-    The catalog's URL goes as a whole: a copy of a project must never open the catalog of the original.
+    The catalog's URL and the table `storage` go as a whole: a copy of a project must never open the catalog of the
+    original, nor write its shards.
 
     Example:
         >>> without_secrets('[catalog]\nurl = "postgresql://u:p@h/d" # ours\n[spark]\nremote = "sc://h/;token=t"\n')
@@ -28,6 +29,8 @@ def without_secrets(text: str) -> tuple[str, tuple[str, ...]]:
     catalog, spark = (_table(document, name) for name in ("catalog", "spark"))
     if catalog.pop("url", None) is not None:
         left_out.append("catalog.url")
+    if document.pop("storage", None) is not None:
+        left_out.append("storage")
     remote = spark.get("remote")
     if isinstance(remote, str) and _TOKEN.search(remote):
         spark["remote"] = _TOKEN.sub("", str(remote))

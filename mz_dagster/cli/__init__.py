@@ -662,7 +662,7 @@ def _restore(options: argparse.Namespace) -> int:
 
     made = restore(options.source, options.folder, catalog_url=options.catalog, progress=_print_line)
     print(f"restored {made.manifest.project} in {made.root}")
-    missing = [one for one in made.manifest.left_out if one != "catalog.url"]
+    missing = [one for one in made.manifest.left_out if one not in ("catalog.url", "storage")]
     if missing:
         print(f"set in mz.toml what the backup does not hold: {', '.join(missing)}")
     return 0

@@ -12,6 +12,9 @@ on, and the files stay until they are copied. A backup holds no leases, leaders,
 expire, and no secrets: the catalog's URL, Spark's token, files that CREATE SECRET names and the like are left out, and
 named.
 
+Shards in a bucket are fetched: a backup is whole wherever it lies, and what is restored of it has its shards in its
+folder.
+
 Left out of the project's files are the engine's folder `.mz`, whatever else begins with a dot, virtual environments,
 bytecode, links to folders, and the catalog's own file.
 
@@ -23,14 +26,11 @@ Both are on disk when they are said to be done.
 
 from __future__ import annotations
 
-import fcntl
-import glob
 import os
 import shutil
 import socket
-import tempfile
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +46,11 @@ from mz_dagster.disk import (
     make_private_file,
     make_private_folder,
     make_tree_private,
+    scratch_folder,
     sync,
     sync_files,
 )
-from mz_dagster.errors import OperationalError, ProgrammingError
+from mz_dagster.errors import NotSupportedError, OperationalError, ProgrammingError
 from mz_dagster.operations.manifest import (
     CATALOG,
     PROJECT,
@@ -63,12 +64,13 @@ from mz_dagster.operations.manifest import (
 )
 from mz_dagster.operations.quarantine import quarantine_of
 from mz_dagster.progress import task
-from mz_dagster.storage.local_shards import LocalShards, set_aside
+from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.object_store import Secret
-from mz_dagster.storage.ownership import FOLDER, check_place, claim_shards
+from mz_dagster.storage.ownership import check_place, claim_shards
 from mz_dagster.storage.read import LeaseLost
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shard_copy import CopiedFile, copy_file, copy_shard
+from mz_dagster.storage.shard_place import FOLDER, ShardFolder, set_aside
 from mz_dagster.version import __version__
 
 
@@ -228,9 +230,15 @@ def recover(
 
     Raises:
         CatalogPresent: The project has a catalog; nothing was done.
+        NotSupportedError: Its shards are in a bucket; nothing was done.
         BackupUnusable: It is no backup, or incomplete or damaged; nothing was done.
         OperationalError: The outside world failed.
     """
+    if project.bucket is not None:
+        raise NotSupportedError(
+            f'a project whose shards are in "{project.bucket.uri}" cannot be recovered in its place',
+            hint='Make another project of the backup, with "mz-dagster restore": its shards are in its folder.',
+        )
     if not damaged and (present := Catalog.open_made(project.catalog_url, clock=clock)) is not None:
         with present:
             if present.timelines() or present.objects(dropped=True):  # else one that was killed has made it
@@ -258,7 +266,7 @@ def recover(
             sync(project.state)
             with Catalog.open(project.catalog_url, clock=clock) as catalog:
                 catalog.fill_from(copy)
-                claim_shards(catalog, project.state)
+                claim_shards(catalog, ShardFolder(project.state))
             shutil.rmtree(staging)
     return manifest
 
@@ -276,48 +284,9 @@ def _set_catalog_aside(project: Project, clock: Clock) -> str:
     return f"in the quarantine: {', '.join(map(str, kept)) or 'there was none'}"
 
 
-@contextmanager
-def _staging(root: Path) -> Iterator[Path]:
-    """Yields a new hidden folder beside `root`, which the block renames; removes those that killed restores left.
-
-    A folder is locked for as long as the process lives that makes a project in it.
-    """
-    prefix = f".{root.name}.restoring-"
-    for left in root.parent.glob(f"{glob.escape(prefix)}*"):
-        with suppress(FileNotFoundError, BlockingIOError):
-            number = _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(number)
-    made, number = _locked_folder(prefix, root.parent)
-    try:
-        yield made
-    except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
-        raise
-    finally:
-        os.close(number)
-
-
-def _locked_folder(prefix: str, parent: Path) -> tuple[Path, int]:
-    """Makes a folder and locks it; before it is locked, another restore may take it for a dead one's."""
-    while True:
-        made = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        with suppress(FileNotFoundError):
-            number = _locked(made, fcntl.LOCK_EX)
-            if made.exists():
-                return made, number
-            os.close(number)
-
-
-def _locked(folder: Path, how: int) -> int:
-    """Returns a descriptor of a folder under a lock, which ends when it is closed."""
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, how)
-    except BaseException:
-        os.close(number)
-        raise
-    return number
+def _staging(root: Path) -> AbstractContextManager[Path]:
+    """Yields a new hidden folder beside `root`, which the block renames; removes those that killed restores left."""
+    return scratch_folder(root.parent, f".{root.name}.restoring-")
 
 
 def _make_project(
@@ -334,7 +303,7 @@ def _make_project(
     with Catalog.open(url, clock=clock) as catalog:
         catalog.fill_from(copy)
         _check_shards(catalog)
-        claim_shards(catalog, state)
+        claim_shards(catalog, ShardFolder(state))
     make_tree_private(state)
     copy.unlink()
     if catalog_url is not None:
@@ -370,7 +339,7 @@ def _check_shards(catalog: Catalog) -> None:
 def _copy_shards(project: Project, target: Path, clock: Clock) -> Iterator[CopiedFile]:
     """Copies the live batches of the copied catalog; they are leased."""
     with Catalog.open(CatalogUrl.of_file(target / CATALOG), clock=clock) as copy:
-        shards, copies = LocalShards(project.state, copy), LocalShards(target / STATE)
+        shards, copies = LocalShards(project.shard_place(), copy), LocalShards(target / STATE)
         rows = copy.collections(dropped=True)
         live = copy.live_batches([row.id for row in rows])
         total = sum(batch.stats.bytes for batches in live.values() for batch in batches)
@@ -387,7 +356,9 @@ def _files_of_secrets(project: Project, catalog: Catalog) -> Collection[Path]:
     """Returns the files whose content is a secret of the project."""
     definitions = CatalogDefinitions(catalog, project)
     found = (definitions.definition(one.id).means for one in catalog.objects("secret"))
-    return {path.resolve() for one in found if isinstance(one, Secret) and (path := one.path(project.root)) is not None}
+    of_storage = () if project.bucket is None else (value for _, value in project.bucket.store.options)
+    secrets = (one for one in (*found, *of_storage) if isinstance(one, Secret))
+    return {path.resolve() for one in secrets if (path := one.path(project.root)) is not None}
 
 
 def _copy_project(project: Project, target: Path, secret: Collection[Path]) -> tuple[list[CopiedFile], tuple[str, ...]]:

@@ -12,15 +12,13 @@ from pathlib import Path
 
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import Batch, BatchFile, Catalog, payloads_in
-from mz_dagster.disk import make_folder, sync, sync_files
+from mz_dagster.disk import make_folder, sync_files
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.operations.manifest import CATALOG, read_manifest
 from mz_dagster.operations.quarantine import quarantine_of
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.inlined import PayloadDamaged, checked
-from mz_dagster.storage.local_shards import set_aside
-from mz_dagster.storage.shard_copy import copy_file
 from mz_dagster.storage.shards import BatchIncomplete
 
 
@@ -37,6 +35,7 @@ def recover_files(project: Project, catalog: Catalog, backup: Path) -> Iterator[
         OSError: A file cannot be read or written; those before it are back.
     """
     read_manifest(backup)
+    place = project.shard_place()
     for row in catalog.collections():
         try:
             batches = catalog.live_batches([row.id])[row.id]
@@ -46,20 +45,17 @@ def recover_files(project: Project, catalog: Catalog, backup: Path) -> Iterator[
         inlined = [batch for batch in batches if batch.stats.inlined is not None]
         yield from _recover_payloads(project, catalog, backup, row.id, inlined)
         stored = (batch for batch in batches if batch.stats.inlined is None)
-        for file in (one for batch in stored for one in batch.stats.file_list or ()):
-            place, copy = project.state / row.shard / file.path, backup / "state" / row.shard / file.path
-            if _is_written(place, file):
-                continue
-            if not _is_written(copy, file):
-                yield f"the backup does not have file {file.path} of {row.id}"
-                continue
-            aside = quarantine_of(project) / row.shard / Path(file.path).parent
-            kept = f"; what was in its place is {set_aside(place, aside)}" if place.exists() else ""
-            copy_file(copy, (new := place.with_name(f".{place.name}.recovered")))
-            sync(new)
-            new.rename(place)
-            sync_files(project.state, [f"{row.shard}/{file.path}"])
-            yield f"put back file {file.path} of {row.id}{kept}"
+        for files in (batch.stats.file_list or () for batch in stored):
+            with place.as_it_lies(row.shard, [one.path for one in files]) as root:
+                damaged = [one for one in files if not _is_written(root / row.shard / one.path, one)]
+            for file in damaged:
+                copy = backup / "state" / row.shard / file.path
+                if not _is_written(copy, file):
+                    yield f"the backup does not have file {file.path} of {row.id}"
+                    continue
+                kept = place.put_back(row.shard, file.path, copy, quarantine_of(project))
+                was = "" if kept is None else f"; what was in its place is {kept}"
+                yield f"put back file {file.path} of {row.id}{was}"
 
 
 def _recover_payloads(

@@ -22,6 +22,7 @@ Files, in the order of import:
 - `file_hashes`: a data file is read only if it is the one that was written;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `open_tables`, `known_files`: tables that are open already; what their logs said before;
+- `shard_place`, `shard_bucket`: where shards lie, and when what is written there lasts: a folder, a bucket;
 - `inlined`: batches that are stored in the catalog, with their seals;
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;
 - `spark_shards`: the implementation on Spark;
@@ -35,13 +36,14 @@ It does not choose timestamps, plan queries or decide when to run: `compute`, `a
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
 
 Open to other layers beside this front door: `append`, `arrow_schema`, `batch_stats`, `clustering`, `compact`,
-`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.debezium`, `envelope.local`, `envelope.none`,
-`envelope.upsert`, `file_hashes`, `foreign`, `iceberg_catalog`, `inlined`, `key_hash`, `keyed_rows`, `late_pyspark`,
-`local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`,
-`renewal`, `row_numbers`, `shard_copy`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`,
-`source.bucket`, `source.delta.delta_source`, `source.file_place`, `source.folder`, `source.iceberg.iceberg_source`,
-`source.table_source`, `source.unreadable_files`, `source.web`, `spark`, `spark.causes`, `spark.config`,
-`spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`, `table_log`, `table_place`.
+`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.local`, `envelope.none`, `envelope.upsert`,
+`file_hashes`, `foreign`, `iceberg_catalog`, `inlined`, `key_hash`, `keyed_rows`, `late_pyspark`, `local_shards`,
+`lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `plain_cells`, `published`, `read`, `renewal`,
+`row_numbers`, `shard_bucket`, `shard_copy`, `shard_place`, `shards`, `sink.delta_columns`, `sink.delta_sink`,
+`sink.sink`, `source`, `source.bucket`, `source.delta.delta_source`, `source.file_place`, `source.folder`,
+`source.iceberg.iceberg_source`, `source.table_source`, `source.unreadable_files`, `source.web`, `spark`,
+`spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`,
+`table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

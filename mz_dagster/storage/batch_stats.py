@@ -1,4 +1,4 @@
-"""What a batch holds, from Delta's own metadata: never a job to count; told of a new one once it is on disk.
+"""What a batch holds, from Delta's own metadata: never a job to count.
 
 Every data file that a commit adds carries its number of rows and of NULLs per column; `errors` is the rows less the
 NULLs of `mz_error`, and the bounds of `mz_timestamp` tell whether all updates are of their append's interval. Shared by
@@ -11,31 +11,27 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from mz_dagster.catalog import INLINED, Batch, BatchFile, BatchId, BatchStats, CollectionRow
+from mz_dagster.catalog import INLINED, Batch, BatchFile, BatchId, CollectionRow
 from mz_dagster.formalism import Antichain, UpdateBeyondUpper, UpdateNotBeyondLower
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.clustering import Bucket, bucket_of
-from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
     ERROR,
     TIME,
     BatchIncomplete,
-    Interval,
     LogDamaged,
     StatsMissing,
     StoredFile,
 )
 from mz_dagster.storage.skipping import Bounds
-from mz_dagster.storage.table_sync import TableSync
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BACKTRACE = re.compile(r"\d+: |stack backtrace", re.IGNORECASE)
@@ -181,46 +177,6 @@ def _as_listed(collection: CollectionRow, batch: Batch, found: Sequence[StoredFi
     }:
         raise LogDamaged(collection.id, batch.id)
     return tuple(replace(one, hash=listed[one.path].hash) for one in found)
-
-
-def stats_on_disk(
-    disk: TableSync,
-    hashes: FileHashes,
-    path: Path,
-    table: DeltaTable | None,
-    batch: BatchId,
-    interval: Interval | None = None,
-) -> BatchStats:
-    """Returns the stats of a committed batch, once it is on disk; every append and every merge ends here.
-
-    Args:
-        disk: What forces it there.
-        hashes: What hashes its files.
-        path: The table's folder.
-        table: A snapshot from after the commit, None being that of no table.
-        batch: The batch; without rows it has no commit, and its stats are `NO_ROWS`.
-        interval: What all times must be in, if given.
-
-    Raises:
-        StatsMissing: A file was committed without its row counts.
-        UpdateNotBeyondLower: An update is before the interval, or has no time.
-        UpdateBeyondUpper: An update is after it.
-        OSError: It cannot be forced to disk; the batch must not be sealed.
-    """
-    files = [] if table is None else stored_files(table, [batch]).get(batch, [])
-    if interval is not None:
-        check_times(files, *interval)
-    if table is not None and files and disk.sync_batch(path, table.version(), f"{BATCH}={int(batch)}"):
-        table.cleanup_metadata()
-    return BatchStats(
-        sum(file.rows for file in files),
-        sum(file.errors for file in files),
-        len(files),
-        sum(file.bytes for file in files),
-        tuple(
-            BatchFile(one.path, one.rows, one.errors, one.bytes, hashes.of(path / one.path), one.times) for one in files
-        ),
-    )
 
 
 def check_times(files: Sequence[StoredFile | BatchFile], lower: Antichain[int], upper: Antichain[int]) -> None:

@@ -22,41 +22,36 @@ Memory: a frame; `merge` holds all its parts.
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake import CommitProperties, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.disk import make_folder, sync
 from mz_dagster.errors import DamageError, Error
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
-from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stats_on_disk, stored_files
+from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, may_hold
 from mz_dagster.storage.consolidation import consolidated
-from mz_dagster.storage.file_hashes import FileHashes
 from mz_dagster.storage.hot_files import HotFile, HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.lookup import KeyValue, KeyValues
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
-from mz_dagster.storage.open_tables import OpenTables
-from mz_dagster.storage.ownership import FOLDER, MARK
+from mz_dagster.storage.shard_place import FOLDER, NewTable, ShardFolder, ShardPlace, settled_stats
 from mz_dagster.storage.shards import (
     BATCH,
     BUCKET,
@@ -72,8 +67,6 @@ from mz_dagster.storage.shards import (
     skipping_columns,
 )
 from mz_dagster.storage.skipping import asked_columns, may_pass
-from mz_dagster.storage.table_summary import summarize_creation
-from mz_dagster.storage.table_sync import LOG, TableSync
 
 _RETRIES = CommitProperties(max_commit_retries=1000)
 """A lost race for a version only has to be run again."""
@@ -81,21 +74,20 @@ _RETRIES = CommitProperties(max_commit_retries=1000)
 _CONFLICTS = 50
 """How many conflicts a commit runs into before it gives up."""
 
-_REMOVED = ".removed-"
-
 Result = TypeVar("Result")
 
 
 class LocalShards:
-    """Keeps the shards below a root folder, without Spark.
+    """Keeps the shards in their place, without Spark.
 
     Args:
-        root: The folder under which each collection has the folder `CollectionRow.shard`.
+        place: Where the shards are, or the folder that they are in: each under its `CollectionRow.shard`.
         payloads: Holds the updates of inlined batches: the catalog. Without it nothing is inlined.
         inlining: Which batches are inlined; by default those that the budget says.
         hot_bytes: How many bytes of files that are read again are kept in memory; by default as the budget says.
 
     Attributes:
+        place: Where they are.
         rows_decoded: How many rows the files had that were opened and decoded so far.
     """
 
@@ -103,54 +95,32 @@ class LocalShards:
 
     def __init__(
         self,
-        root: Path,
+        place: ShardPlace | Path,
         payloads: PayloadStore | None = None,
         inlining: Inlining | None = None,
         hot_bytes: int | None = None,
     ) -> None:
-        self._root = root
+        self.place = ShardFolder(place) if isinstance(place, Path) else place
         self._inlines = payloads is not None
         self._inlining = inlining
         self._inlined = InlinedFrames(payloads)
-        self._disk = TableSync(root)
-        self._tables = OpenTables()
         self._known = KnownFiles()
-        self._hashes = FileHashes()
         self._hot = HotFiles(hot_bytes)
         self._counting = threading.Lock()
         self.rows_decoded = 0
 
     def path(self, collection: CollectionRow) -> Path:
-        """Returns the folder of a collection's shard."""
-        return self._root / collection.shard
+        """Returns the folder in which this process finds a collection's data files, once they were checked."""
+        return self.place.root / collection.shard
 
     def create(self, collection: CollectionRow) -> None:
         """Makes a collection's empty table; see `Shards.create`."""
-        path = self.path(collection)
-        # A log's first entry goes with all that are beyond their retention, once there is a checkpoint.
-        if any((path / LOG / name).exists() for name in (f"{0:020d}.json", "_last_checkpoint")):
+        if self.place.has_table(collection.shard):
             return
-        fields = [
-            pa.field(BATCH, pa.int64()),
-            pa.field(BUCKET, pa.string()),
-            *UPDATE_FIELDS,
-            *list(update_schema(collection.columns))[:-3],
-            *short_fields(collection.columns),
-        ]
-        properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
         try:
-            path.mkdir(parents=True, exist_ok=True)
-            DeltaTable.create(
-                str(path),
-                pa.schema(fields),
-                mode="ignore",
-                partition_by=[BATCH, BUCKET],
-                configuration=properties,
-            )
-            summarize_creation(path / LOG)
+            self.place.create(collection.shard, new_table(collection))
         except (DeltaError, OSError) as error:
-            if not DeltaTable.is_deltatable(str(path)):  # else another process was faster
-                raise _unavailable("create", path, error) from error
+            raise self._unavailable("create", collection.shard, error) from error
 
     def append(
         self,
@@ -171,12 +141,11 @@ class LocalShards:
         if not frame.num_rows:
             return NO_ROWS
         self.create(collection)
-        path = self.path(collection)
         data = _in_batch(_stored(frame, collection), batch)
         try:
-            return self._appended(path, collection.shard, batch, data, interval)
+            return self._appended(collection, batch, data, interval)
         except (DeltaError, OSError) as error:
-            raise _unavailable("append to", path, error) from error
+            raise self._unavailable("append to", collection.shard, error) from error
 
     def _streamed(
         self, collection: CollectionRow, batch: BatchId, frames: pa.RecordBatchReader, interval: Interval | None
@@ -193,15 +162,14 @@ class LocalShards:
                 raise
 
         self.create(collection)
-        path = self.path(collection)
         schema = _in_batch(_stored(frames.schema.empty_table(), collection), batch).schema
         reader = pa.RecordBatchReader.from_batches(schema, stored())
         try:
-            return self._append(path, collection.shard, batch, reader, interval, is_newest=True)
+            return self._append(collection, batch, reader, interval, is_newest=True)
         except (DeltaError, OSError) as error:
             if failed:
                 raise failed[0] from error
-            raise _unavailable("append to", path, error) from error
+            raise self._unavailable("append to", collection.shard, error) from error
 
     def inline(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats | None:
         """Returns the stats of a batch of few updates, with its payload; see `Shards.inline`."""
@@ -431,31 +399,34 @@ class LocalShards:
         """Returns the frame as it stands at `as_of`; see `Shards.consolidate`."""
         return consolidated(frame, as_of)
 
-    def committed(self, collection: CollectionRow, batch: BatchId, interval: Interval | None = None) -> BatchStats:
-        """Returns the stats of a batch that another has committed, once it is on disk; `NO_ROWS` if it has no rows.
+    def draft(self, collection: CollectionRow) -> AbstractContextManager[Path]:
+        """Yields the folder of a table in which another is to write a batch; see `ShardPlace.draft`."""
+        return self.place.draft(collection.shard, new_table(collection))
+
+    def committed(
+        self, collection: CollectionRow, batch: BatchId, draft: Path, interval: Interval | None = None
+    ) -> BatchStats:
+        """Returns the stats of a batch that another has committed in a draft, once it lasts; `NO_ROWS` without rows.
 
         Raises:
             UpdateNotBeyondLower: An update is before the interval, if one is given, or has no time.
             UpdateBeyondUpper: An update is after it.
             ShardUnavailable: The table cannot be read, or not be forced to disk; the batch must not be sealed.
         """
-        path = self.path(collection)
         try:
-            with self._tables.newest(path) as table:
-                return stats_on_disk(self._disk, self._hashes, path, table, batch, interval)
+            with self.place.drafted(collection.shard, draft, is_newest=True) as table:
+                return settled_stats(self.place, collection.shard, draft, table, batch, interval)
         except OSError as error:
-            raise _unavailable("force to disk", path, error) from error
+            raise self._unavailable("force to disk", collection.shard, error) from error
 
     def sync_log(self, collection: CollectionRow) -> None:
         """Returns once a table's log is on disk."""
-        path = self.path(collection)
         try:
-            with self._tables.newest(path) as table:
+            with self.place.newest(collection.shard) as table:
                 if table is not None:
-                    self._disk.sync_log(path, table.version())
-                    sync(path)
+                    self.place.sync_log(collection.shard, table.version())
         except OSError as error:
-            raise _unavailable("force to disk the log of", path, error) from error
+            raise self._unavailable("force to disk the log of", collection.shard, error) from error
 
     def files(
         self,
@@ -479,7 +450,7 @@ class LocalShards:
                 found[batch.id] = listed
 
         def ask(missing: Sequence[Batch]) -> list[tuple[StoredFile, ...]]:
-            with self._tables.newest(self.path(collection)) as table:
+            with self.place.newest(collection.shard) as table:
                 return files_by_batch(table, collection, missing, asked)
 
         others = [batch for batch in batches if batch.id not in found]
@@ -522,87 +493,81 @@ class LocalShards:
         """Deletes all rows and files of dead batches; see `Shards.delete`."""
         if not batches:
             return
-        path = self.path(collection)
+        shard, folders = collection.shard, [f"{BATCH}={int(batch)}" for batch in batches]
         try:
-            _run_again(lambda: self._delete(path, batches))
-            for batch in batches:
-                folder = path / f"{BATCH}={int(batch)}"
-                if aside is not None and folder.exists():
-                    set_aside(folder, aside / collection.shard)
-                _remove(folder)
-            self._hot.forget(collection.shard, [f"{BATCH}={int(batch)}" for batch in batches])
+            _run_again(lambda: self._delete(shard, batches))
+            for folder in folders:
+                self.place.remove(shard, folder, aside)
+            self._hot.forget(shard, folders)
         except (DeltaError, OSError) as error:
-            if (path / LOG).exists():  # else another process has destroyed it meanwhile
-                raise _unavailable("delete from", path, error) from error
+            if self._is_there(shard):  # else another process has destroyed it meanwhile
+                raise self._unavailable("delete from", shard, error) from error
 
     def stored_batches(self, collection: CollectionRow) -> frozenset[BatchId]:
         """Returns the batches of which there are rows or files; see `Shards.stored_batches`."""
-        path = self.path(collection)
-        with self._tables.newest(path) as table:
+        with self.place.newest(collection.shard) as table:
             committed = set() if table is None else set(stored_files(table))
-        folders = path.glob(f"{BATCH}=*")
-        return frozenset(committed | {BatchId(int(one.name.partition("=")[2])) for one in folders if _names_batch(one)})
+        ids = (one.partition("=")[2] for one in self.place.batch_folders(collection.shard))
+        return frozenset(committed | {BatchId(int(one)) for one in ids if one.isdigit()})
 
     def vacuum(self, collection: CollectionRow) -> None:
         """Checkpoints the log and removes what is beyond its retention; see `Shards.vacuum`."""
-        path = self.path(collection)
+        shard = collection.shard
         try:
-            with self._tables.newest(path) as table:
+            with self.place.newest(shard) as table:
                 if table is not None:
                     table.create_checkpoint()
-                    self._disk.sync_log(path, table.version())
+                    self.place.sync_log(shard, table.version())
                     table.cleanup_metadata()
         except (DeltaError, OSError) as error:
-            if (path / LOG).exists():
-                raise _unavailable("clean the log of", path, error) from error
+            if self._is_there(shard):
+                raise self._unavailable("clean the log of", shard, error) from error
 
     def folders(self) -> frozenset[str]:
         """Returns the folders of all shards, those half removed, too; see `Shards.folders`."""
         try:
-            names = {one.name for one in (self._root / FOLDER).iterdir() if one.name != MARK}
-        except FileNotFoundError:
-            return frozenset()
+            return self.place.shards()
         except OSError as error:
-            raise _unavailable("list", self._root / FOLDER, error) from error
-        removed = {name.removeprefix(".").partition(_REMOVED)[0] if _REMOVED in name else name for name in names}
-        return frozenset(f"{FOLDER}/{name}" for name in removed)
+            raise self._unavailable("list", FOLDER, error) from error
 
     def destroy(self, shard: str) -> None:
         """Removes a dropped collection's folder; see `Shards.destroy`."""
-        path = self._root / shard
         try:
-            # Out of the way first, so that others find the whole table or none.
-            with suppress(FileNotFoundError):
-                path.rename(path.with_name(f".{path.name}{_REMOVED}{uuid4().hex}"))
-            for removed in path.parent.glob(f".{path.name}{_REMOVED}*"):
-                _remove(removed)
+            self.place.destroy(shard)
         except OSError as error:
-            raise _unavailable("remove", path, error) from error
+            raise self._unavailable("remove", shard, error) from error
+
+    def _is_there(self, shard: str) -> bool:
+        """Returns whether a shard has a table, as far as can be told."""
+        try:
+            return self.place.has_table(shard)
+        except OSError:
+            return True
 
     def _appended(
-        self, path: Path, shard: str, batch: BatchId, data: pa.Table, interval: Interval | None
+        self, collection: CollectionRow, batch: BatchId, data: pa.Table, interval: Interval | None
     ) -> BatchStats:
         """Appends to the snapshot that there is, without a look at the log; to the newest where that fails."""
         try:
-            return self._append(path, shard, batch, data, interval, is_newest=False)
+            return self._append(collection, batch, data, interval, is_newest=False)
         except DeltaError:
             # Something that was committed since is in the way, or its entries are gone behind a checkpoint.
-            with self._tables.newest(path) as table:
+            with self.place.newest(collection.shard) as table:
                 if table is None or stored_files(table, [batch]):
                     raise
-        return _run_again(lambda: self._append(path, shard, batch, data, interval, is_newest=True))
+        return _run_again(lambda: self._append(collection, batch, data, interval, is_newest=True))
 
     def _append(
         self,
-        path: Path,
-        shard: str,
+        collection: CollectionRow,
         batch: BatchId,
         data: pa.Table | pa.RecordBatchReader,
         interval: Interval | None,
         *,
         is_newest: bool,
     ) -> BatchStats:
-        with self._tables.lent(path, is_newest=is_newest) as table:
+        shard = collection.shard
+        with self.draft(collection) as draft, self.place.drafted(shard, draft, is_newest=is_newest) as table:
             if table is None:
                 raise FileNotFoundError("there is no table")
             known = {one.name for one in table.schema().fields}
@@ -615,7 +580,7 @@ class LocalShards:
                 commit_properties=_RETRIES,
                 writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
             )
-            stats = stats_on_disk(self._disk, self._hashes, path, table, batch, interval)
+            stats = settled_stats(self.place, shard, draft, table, batch, interval)
         is_whole = isinstance(data, pa.Table) and stats.rows == len(data)
         if stats.file_list is not None and len(stats.file_list) == 1 and is_whole:
             (file,) = stats.file_list
@@ -623,8 +588,8 @@ class LocalShards:
                 self._hot.keep(HotFile(shard, file.path, file.hash), data.drop_columns([BATCH, BUCKET]))
         return stats
 
-    def _delete(self, path: Path, batches: Collection[BatchId]) -> None:
-        with self._tables.newest(path) as table:
+    def _delete(self, shard: str, batches: Collection[BatchId]) -> None:
+        with self.place.newest(shard) as table:
             stored = [] if table is None else sorted(stored_files(table, batches))
             if table is not None and stored:
                 listed = ", ".join(str(int(one)) for one in stored)
@@ -634,12 +599,10 @@ class LocalShards:
         return self._inlining or Inlining(budget().inlined_rows, budget().inlined_bytes)
 
     def _check(self, collection: CollectionRow, files: Sequence[StoredFile]) -> None:
-        path = self.path(collection)
         for one in files:
             if one.inlined is not None:
                 self._inlined.of([one.inlined])
-                continue
-            self._hashes.check(path / one.path, one, collection.id)
+        self.place.check(collection.shard, [one for one in files if one.inlined is None], collection.id)
 
     def _failed(
         self,
@@ -653,12 +616,12 @@ class LocalShards:
         One was taken from under the reader; or the disk, or the right to read, fails; or one is damaged.
         """
         path = self.path(collection)
-        for one in files:
-            if _is_gone(path / one.path):
-                batch = next(each for each in batches if one.path.startswith(f"{BATCH}={int(each.id)}/"))
-                return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        files = [one for one in files if one.inlined is None]
+        if (gone := self.place.first_gone(collection.shard, files)) is not None:
+            batch = next(each for each in batches if gone.path.startswith(f"{BATCH}={int(each.id)}/"))
+            return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
         if isinstance(error, OSError) and error.errno is not None:
-            return _unavailable("read", path, error)
+            return self._unavailable("read", collection.shard, error)
         for one in files:
             try:
                 pq.ParquetFile(path / one.path, page_checksum_verification=True).read()
@@ -666,18 +629,25 @@ class LocalShards:
                 return FileDamaged(path / one.path, f"It cannot be read: {in_one_line(cause)}", collection.id)
         return DamageError(f'the shard of "{collection.id}" cannot be read', detail=f"{in_one_line(error)}.")
 
+    def _unavailable(self, what: str, shard: str, error: Exception) -> ShardUnavailable:
+        return ShardUnavailable(
+            f'cannot {what} the shard at "{self.place.called(shard)}": {self.place.told(error)}',
+            hint=self.place.hint,
+            may_have_taken_effect=False,
+        )
 
-def set_aside(path: Path, folder: Path) -> Path:
-    """Moves a file or folder into a folder of the same file system, under a name that is free there; returns where."""
-    make_folder(folder)
-    target, number = folder / path.name, 1
-    while target.exists():
-        number += 1
-        target = folder / f"{path.name}.{number}"
-    path.rename(target)
-    sync(folder)
-    sync(path.parent)
-    return target
+
+def new_table(collection: CollectionRow) -> NewTable:
+    """Returns a collection's table as it is created."""
+    fields = [
+        pa.field(BATCH, pa.int64()),
+        pa.field(BUCKET, pa.string()),
+        *UPDATE_FIELDS,
+        *list(update_schema(collection.columns))[:-3],
+        *short_fields(collection.columns),
+    ]
+    properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
+    return NewTable(pa.schema(fields), properties)
 
 
 def _run_again(attempt: Callable[[], Result]) -> Result:
@@ -749,32 +719,3 @@ def _scan(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str], only
 def _all_of(*conditions: Any) -> Any:
     """Returns the conjunction of the conditions that are not None; None if there are none."""
     return reduce(lambda left, right: right if left is None else left if right is None else left & right, conditions)
-
-
-def _names_batch(folder: Path) -> bool:
-    return folder.name.partition("=")[2].isdigit()
-
-
-def _is_gone(path: Path) -> bool:
-    try:
-        path.stat()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def _remove(folder: Path) -> None:
-    """Removes a folder with all that is in it; somebody else may do so at the same time."""
-    shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
-        shutil.rmtree(folder)
-
-
-def _unavailable(what: str, path: Path, error: Exception) -> ShardUnavailable:
-    return ShardUnavailable(
-        f'cannot {what} the shard at "{path}": {in_one_line(error)}',
-        hint="Check the folder's permissions and free space, then try again.",
-        may_have_taken_effect=False,
-    )

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import quote
 
 from mz_dagster.errors import OperationalError
+
+_SIGNATURE = re.compile(r"([?&](?:sig|signature|X-Amz-Signature)=)[^&\s\"'>)]+", re.IGNORECASE)
+"""What URLs of requests hold that were signed in advance."""
 
 
 class SecretUnavailable(OperationalError):
@@ -78,6 +83,8 @@ class ObjectStore:
     words: ClassVar[str]
     #: The settings of delta-rs and its object store, by the options of CREATE CONNECTION.
     names: ClassVar[Mapping[str, str]]
+    #: Which of the options are secret.
+    secrets: ClassVar[frozenset[str]]
 
     name: str
     options: tuple[tuple[str, str | Secret], ...]
@@ -99,6 +106,20 @@ class ObjectStore:
             found["allow_http"] = "true"
         return found
 
+    def without_secrets(self, text: str, root: Path) -> str:
+        """Returns a text, such as another's error, without what secrets stand for.
+
+        Args:
+            text: The text.
+            root: Where relative paths of secrets lead from.
+        """
+        for _, value in self.options:
+            if isinstance(value, Secret):
+                with suppress(SecretUnavailable):
+                    if found := value.value(root):
+                        text = text.replace(found, "***").replace(quote(found, safe=""), "***")
+        return _SIGNATURE.sub(r"\1***", text)
+
     def _endpoint(self, settings: Mapping[str, str]) -> str:
         """Returns the URL that settings say of a store; nothing if they say none."""
         return next((value for name, value in settings.items() if name.endswith("_endpoint")), "")
@@ -116,6 +137,7 @@ class S3(ObjectStore):
         "region": "aws_region",
         "endpoint": "aws_endpoint",
     }
+    secrets = frozenset({"secret access key", "session token"})
 
 
 class Azure(ObjectStore):
@@ -132,6 +154,7 @@ class Azure(ObjectStore):
         "tenant id": "azure_storage_tenant_id",
         "endpoint": "azure_storage_endpoint",
     }
+    secrets = frozenset({"account key", "sas token", "client secret"})
 
 
 class Gcs(ObjectStore):
@@ -140,6 +163,7 @@ class Gcs(ObjectStore):
     schemes = ("gs",)
     words = "GCS"
     names: ClassVar[Mapping[str, str]] = {"service account key": "google_service_account_key"}
+    secrets = frozenset({"service account key"})
 
     def _endpoint(self, settings: Mapping[str, str]) -> str:
         """Returns the URL that a key names, which is none of Google's then."""
@@ -156,6 +180,7 @@ class Web(ObjectStore):
     schemes = ("https", "http")
     words = "HTTP"
     names: ClassVar[Mapping[str, str]] = {"url": "web_endpoint", "token": "web_token"}
+    secrets = frozenset({"token"})
 
     @property
     def url(self) -> str:

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from mz_dagster.storage.batch_stats import in_one_line
 from mz_dagster.storage.shards import ShardUnavailable
+from mz_dagster.storage.table_place import InStore
 from mz_dagster.storage.table_sync import LOG
 
 #: How often opening a table is tried: between a look at a log and its reading it may be cut, behind a new checkpoint.
@@ -26,7 +27,7 @@ _TRIES = 5
 MOST_TABLES = 500
 
 
-def open_table(path: Path) -> DeltaTable | None:
+def open_table(path: Path | InStore) -> DeltaTable | None:
     """Returns the newest snapshot of the table at `path`, or None if there is no table.
 
     Raises:
@@ -34,20 +35,21 @@ def open_table(path: Path) -> DeltaTable | None:
     """
     for attempt in range(1, _TRIES + 1):
         try:
-            return DeltaTable(str(path))
+            return path.opened() if isinstance(path, InStore) else DeltaTable(str(path))
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as error:
             if attempt == _TRIES:
+                told = path.told(error) if isinstance(path, InStore) else in_one_line(error)
                 raise ShardUnavailable(
-                    f'cannot open the shard at "{path}": {in_one_line(error)}',
+                    f'cannot open the shard at "{path}": {told}',
                     hint="Check that the folder is there and can be read. If its log is damaged, see what "
                     '"mz-dagster doctor" says.',
                 ) from error
     raise AssertionError("the last attempt returns or raises")
 
 
-def up_to_date(path: Path, table: DeltaTable) -> DeltaTable | None:
+def up_to_date(path: Path | InStore, table: DeltaTable) -> DeltaTable | None:
     """Returns a table's newest snapshot, where it costs little the same object.
 
     Raises:
@@ -73,10 +75,10 @@ class OpenTables:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         #: In the order in which they were given back.
-        self._idle: dict[Path, list[_Idle]] = {}
+        self._idle: dict[Path | InStore, list[_Idle]] = {}
 
     @contextmanager
-    def newest(self, path: Path) -> Iterator[DeltaTable | None]:
+    def newest(self, path: Path | InStore) -> Iterator[DeltaTable | None]:
         """Yields the newest snapshot of the table at `path`, or None if there is no table.
 
         After an error in the block the table is not used again.
@@ -88,7 +90,7 @@ class OpenTables:
             yield table
 
     @contextmanager
-    def lent(self, path: Path, *, is_newest: bool = False) -> Iterator[DeltaTable | None]:
+    def lent(self, path: Path | InStore, *, is_newest: bool = False) -> Iterator[DeltaTable | None]:
         """Yields a snapshot as `newest` does; any, unless the newest is asked for.
 
         To append blindly any will do: what was committed since is looked at by the commit, after which the snapshot is
@@ -104,13 +106,13 @@ class OpenTables:
         if table is not None:
             self._give_back(path, table)
 
-    def _taken(self, path: Path) -> DeltaTable | None:
+    def _taken(self, path: Path | InStore) -> DeltaTable | None:
         with self._lock:
             idle = self._idle.get(path)
             found = idle.pop() if idle else None
         return None if found is None or found.log != _identity(path) else found.table
 
-    def _give_back(self, path: Path, table: DeltaTable) -> None:
+    def _give_back(self, path: Path | InStore, table: DeltaTable) -> None:
         log = _identity(path)
         if log is None:
             return
@@ -120,7 +122,9 @@ class OpenTables:
                 del self._idle[next(iter(self._idle))]
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(path: Path | InStore) -> tuple[int, int] | None:
+    if isinstance(path, InStore):
+        return 0, 0  # what is made anew there goes on with the numbers of the old log
     try:
         found = (path / LOG).stat()
     except OSError:

@@ -24,9 +24,11 @@ from deltalake.transaction import AddAction, RemoveAction
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.progress import advance
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import BATCH, BUCKET, DIFF, ERROR, TIME, FileDamaged, ShardUnavailable
+from mz_dagster.storage.shards import BATCH, BUCKET, DIFF, ERROR, TIME, FileDamaged, ShardUnavailable, StoredFile
 
 _BLOCK = 1 << 20
+#: How many files are looked up at a time.
+_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,21 +158,29 @@ def copy_shard(
     files = [one for one in shards.files(collection, batches) if one.inlined is None]
     if not files:
         return
-    for one in files:
-        source, copy = (where.path(collection) / one.path for where in (shards, target))
-        try:
-            size, sha256 = copy_file(source, copy)
-        except FileNotFoundError as error:
-            raise FileDamaged(source, "It is gone") from error
-        found = read_footer(copy)
-        if (size, found.rows, found.errors) != (one.bytes, one.rows, one.errors):
-            raise FileDamaged(
-                source,
-                f"It has {size} bytes and {found.rows} rows, {found.errors} of them errors; "
-                f"written were {one.bytes} bytes and {one.rows} rows, {one.errors} of them errors",
-            )
-        yield CopiedFile(f"{collection.shard}/{one.path}", size, sha256)
+    for start in range(0, len(files), _AT_ONCE):
+        some = files[start : start + _AT_ONCE]
+        with shards.place.as_it_lies(collection.shard, [one.path for one in some]) as root:
+            for one in some:
+                path = f"{collection.shard}/{one.path}"
+                yield _copied(root / path, target.path(collection) / one.path, one, path, shards.place.called(path))
     adopt(target, collection, [one.path for one in files])
+
+
+def _copied(source: Path, copy: Path, file: StoredFile, path: str, called: str) -> CopiedFile:
+    """Copies a file of a shard if it is the one that was written."""
+    try:
+        size, sha256 = copy_file(source, copy)
+    except FileNotFoundError as error:
+        raise FileDamaged(called, "It is gone") from error
+    found = read_footer(copy)
+    if (size, found.rows, found.errors) != (file.bytes, file.rows, file.errors):
+        raise FileDamaged(
+            called,
+            f"It has {size} bytes and {found.rows} rows, {found.errors} of them errors; "
+            f"written were {file.bytes} bytes and {file.rows} rows, {file.errors} of them errors",
+        )
+    return CopiedFile(path, size, sha256)
 
 
 def copy_file(source: Path, target: Path) -> tuple[int, str]:

@@ -266,11 +266,11 @@ class FileDamaged(DamageError):
     """A data file that cannot be read, or is not the one that was written.
 
     Attributes:
-        path: The file.
+        path: The file, or what the object is called.
         collection: The id of the collection whose it is, if that is known.
     """
 
-    def __init__(self, path: Path, detail: str, collection: str | None = None) -> None:
+    def __init__(self, path: Path | str, detail: str, collection: str | None = None) -> None:
         of = "" if collection is None else f' of "{collection}"'
         super().__init__(f'data file "{path}"{of} is damaged', detail=f"{detail}.")
         self.path = path

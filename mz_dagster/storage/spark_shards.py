@@ -213,12 +213,11 @@ class SparkShards:
         bounds: Sequence[Column] = (),
     ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches, if they are there; no job."""
-        path = self._path(collection)
         files = self._local.files(collection, batches, where=where, bounds=bounds)
-        for file in files:
-            if file.inlined is None and not (path / file.path).exists():
-                batch = next(one for one in batches if file.path.startswith(f"{BATCH}={int(one.id)}/"))
-                raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        stored = [one for one in files if one.inlined is None]
+        if (gone := self._local.place.first_gone(collection.shard, stored)) is not None:
+            batch = next(one for one in batches if gone.path.startswith(f"{BATCH}={int(one.id)}/"))
+            raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
         return files
 
     def merge(
@@ -281,7 +280,7 @@ class SparkShards:
         self._local.destroy(shard)
 
     def _path(self, collection: CollectionRow) -> Path:
-        return (self.root / collection.shard).absolute()
+        return self._local.path(collection).absolute()
 
     def _write(
         self,
@@ -293,15 +292,15 @@ class SparkShards:
     ) -> BatchStats:
         """Writes a frame, each row into the file of its bucket, in one execution and one commit."""
         self.create(collection)
-        path = self._path(collection)
         partition = sf.lit(int(batch)).cast("bigint").alias(BATCH)
-        with reporting_lost_spark(writing=True):
-            data = _shortened(collection.columns)
-            laid_out = frame.select(*data, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
-            # A table from before has no columns for short numerics.
-            writer = laid_out.write.format("delta").mode("append").option("mergeSchema", "true")
-            writer.option("maxRecordsPerFile", str(budget().file_rows)).save(str(path))
-        return self._local.committed(collection, batch, interval)
+        with self._local.draft(collection) as draft:
+            with reporting_lost_spark(writing=True):
+                data = _shortened(collection.columns)
+                laid_out = frame.select(*data, *UPDATE_COLUMNS, partition, bucket.alias(BUCKET))
+                # A table from before has no columns for short numerics.
+                writer = laid_out.write.format("delta").mode("append").option("mergeSchema", "true")
+                writer.option("maxRecordsPerFile", str(budget().file_rows)).save(str(draft.absolute()))
+            return self._local.committed(collection, batch, draft, interval)
 
 
 def update_schema(columns: Sequence[Column]) -> types.StructType:

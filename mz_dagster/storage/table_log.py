@@ -35,7 +35,7 @@ def damaged_entries(table: Path) -> tuple[str, ...]:
     return _damaged(table / LOG) if found else ()
 
 
-def rebuild_log(shards: LocalShards, collection: CollectionRow, batches: Sequence[Batch]) -> Path | None:
+def rebuild_log(shards: LocalShards, collection: CollectionRow, batches: Sequence[Batch]) -> str | None:
     """Makes a table's log anew from the files of its live batches, if those are exactly what the catalog says.
 
     The caller sees to it that nobody writes meanwhile.
@@ -43,30 +43,28 @@ def rebuild_log(shards: LocalShards, collection: CollectionRow, batches: Sequenc
     Returns:
         Where the old log is kept, or None if it is right not to touch it: files are missing, damaged or too many.
     """
-    folder = shards.path(collection)
-    paths: list[str] = []
-    for batch in batches:
-        if batch.stats.inlined is not None:
-            continue
-        if batch.stats.file_list is None:
-            files = sorted((folder / f"{BATCH}={int(batch.id)}").glob("mz_bucket=*/*.parquet"))
-        else:
-            files = [folder / one.path for one in batch.stats.file_list]
-        try:
-            footers = [read_footer(path) for path in files]
-        except FileDamaged:
-            return None
-        held = [sum(column) for column in zip(*((f.rows, f.errors, 1, f.bytes) for f in footers), strict=True)]
-        stats = batch.stats
-        if held != [stats.rows, stats.errors, stats.files, stats.bytes]:
-            return None
-        paths += [path.relative_to(folder).as_posix() for path in files]
-    number = 1
-    while (kept := folder / f"{LOG}.damaged-{number}").exists():
-        number += 1
-    if (folder / LOG).exists():
-        (folder / LOG).rename(kept)
-    adopt(shards, collection, paths)
+    place, shard = shards.place, collection.shard
+    stored = [batch for batch in batches if batch.stats.inlined is None]
+    listed = [one.path for batch in stored for one in batch.stats.file_list or ()]
+    with place.as_it_lies(shard, listed) as root:
+        folder, paths = root / shard, list[str]()
+        for batch in stored:
+            if batch.stats.file_list is None:
+                files = sorted((folder / f"{BATCH}={int(batch.id)}").glob("mz_bucket=*/*.parquet"))
+            else:
+                files = [folder / one.path for one in batch.stats.file_list]
+            try:
+                footers = [read_footer(path) for path in files]
+            except FileDamaged:
+                return None
+            held = [sum(column) for column in zip(*((f.rows, f.errors, 1, f.bytes) for f in footers), strict=True)]
+            stats = batch.stats
+            if held != [stats.rows, stats.errors, stats.files, stats.bytes]:
+                return None
+            paths += [path.relative_to(folder).as_posix() for path in files]
+        kept = place.set_log_aside(shard)
+        adopt(LocalShards(root), collection, paths)
+        place.replace_log(shard, root)
     return kept
 
 

@@ -169,6 +169,10 @@ class InStore(TablePlace):
         """Nothing: the store has to be asked."""
         return ()
 
+    def told(self, error: BaseException) -> str:
+        """Returns what an error says, in a line, without a secret."""
+        return self.store.without_secrets(reason(error), self.root)
+
     def _settings(self) -> dict[str, str]:
         return {**_PATIENCE, **self.store.settings(self.root)}
 

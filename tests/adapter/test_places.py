@@ -18,7 +18,8 @@ from mz_dagster.adapter.project import BadSettings
 from mz_dagster.catalog import BadCatalogUrl, Catalog, CatalogUrl, OtherCatalog
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import examine
-from mz_dagster.storage.ownership import MARK, PlaceUnusable, ShardsElsewhere, owner_of
+from mz_dagster.storage.ownership import PlaceUnusable, ShardsElsewhere, owner_of
+from mz_dagster.storage.shard_place import MARK, ShardFolder
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 
@@ -170,7 +171,7 @@ def test_a_project_from_before_gets_its_mark_when_it_is_opened(tmp_path: Path) -
     filled(tmp_path).close()
     (tmp_path / ".mz" / "shards" / MARK).unlink()
     with Engine(Project.load(tmp_path)) as engine:
-        assert owner_of(tmp_path / ".mz") == engine.catalog.project_id()
+        assert owner_of(ShardFolder(tmp_path / ".mz")) == engine.catalog.project_id()
     assert examine(tmp_path, deep=True).findings == ()
 
 
@@ -178,7 +179,7 @@ def test_what_is_restored_is_another_project(tmp_path: Path) -> None:
     filled(tmp_path / "p").close()
     backup(Project.load(tmp_path / "p"), tmp_path / "backup")
     made = restore(tmp_path / "backup", tmp_path / "q")
-    one, other = owner_of(tmp_path / "p" / ".mz"), owner_of(made.root / ".mz")
+    one, other = owner_of(ShardFolder(tmp_path / "p" / ".mz")), owner_of(ShardFolder(made.root / ".mz"))
     assert None not in (one, other)
     assert one != other
     shutil.copy(tmp_path / "p" / ".mz" / "catalog.sqlite", made.root / ".mz" / "catalog.sqlite")

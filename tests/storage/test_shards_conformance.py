@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID as Uuid
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
@@ -43,7 +44,11 @@ from mz_dagster.scalars.values import Dimensioned
 from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.open_tables import open_table
+from mz_dagster.storage.shard_bucket import ShardBucket
+from mz_dagster.storage.shard_place import ShardFolder, ShardPlace
 from mz_dagster.storage.skipping import may_pass
+from tests.object_store import BUCKET as BUCKET_NAME
+from tests.object_store import Store, running_store
 
 Row = tuple[Any, ...]
 Update = tuple[Row, int, int, str | None]
@@ -97,9 +102,17 @@ TWO = (Column("k", INT4), Column("v", TEXT))
 class Harness:
     """Is an implementation with the means to turn rows into its frames and back."""
 
-    def __init__(self, shards: Any, frame: Callable[[tuple[Column, ...], list[Update]], Any]) -> None:
+    def __init__(
+        self, shards: Any, frame: Callable[[tuple[Column, ...], list[Update]], Any], place: Callable[[], ShardPlace]
+    ) -> None:
         self.shards = shards
+        self.place = place()
         self._frame = frame
+        self._anew = place
+
+    def other(self) -> LocalShards:
+        """Returns the implementation in process, of another process that has the shards in the same place."""
+        return LocalShards(self._anew())
 
     def frame(self, columns: tuple[Column, ...], updates: list[Update]) -> Any:
         return self._frame(columns, updates)
@@ -131,10 +144,31 @@ def expected(updates: list[Update]) -> Counter[Update]:
     return Counter((tuple(map(exact, data)), time, diff, error) for data, time, diff, error in updates)
 
 
-@pytest.fixture(params=["local", pytest.param("spark", marks=pytest.mark.timeout(600))])
-def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]:
-    if request.param == "local":
-        yield Harness(LocalShards(tmp_path), update_table)
+@pytest.fixture(scope="session")
+def running_bucket() -> Iterator[Store]:
+    with running_store() as store:
+        yield store
+
+
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("spark", marks=pytest.mark.timeout(600)),
+        "local in a bucket",
+        pytest.param("spark in a bucket", marks=[pytest.mark.timeout(600), pytest.mark.deep]),
+    ]
+)
+def harness(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
+    def place() -> ShardPlace:
+        if "bucket" not in request.param:
+            return ShardFolder(tmp_path)
+        store: Store = request.getfixturevalue("running_bucket")
+        monkeypatch.setenv("STORE_SECRET", store.secret)
+        uri = f"s3://{BUCKET_NAME}/{abs(hash(request.node.nodeid))}"
+        return ShardBucket(uri, store.means, tmp_path / uuid4().hex, tmp_path, 1 << 30)
+
+    if "local" in request.param:
+        yield Harness(LocalShards(place()), update_table, place)
         return
     from mz_dagster.storage.spark_shards import SparkShards, update_schema
 
@@ -144,7 +178,7 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Harness]
         table = update_table(columns, updates)
         return spark.createDataFrame(table if table.num_rows else [], update_schema(columns))
 
-    yield Harness(SparkShards(tmp_path, spark), frame)
+    yield Harness(SparkShards(tmp_path, spark, LocalShards(place())), frame, place)
 
 
 def collection(columns: tuple[Column, ...] = TWO, id: str = "u1") -> CollectionRow:
@@ -163,10 +197,6 @@ def batch(id: int, stats: BatchStats, lower: int = 0, upper: int = 1000) -> Batc
     )
 
 
-def root(harness: Harness) -> Path:
-    return cast(Path, harness.shards.root if hasattr(harness.shards, "root") else harness.shards._root)
-
-
 def test_every_type_comes_back_exactly(harness: Harness) -> None:
     floats: list[Update] = [
         ((*FULL[:4], f4, f8, *FULL[6:]), 7, 1, None)
@@ -180,7 +210,7 @@ def test_every_type_comes_back_exactly(harness: Harness) -> None:
     found = harness.shards.read(shard, [batch(1, stats)])
     assert harness.updates(found) == expected(updates)
     # And the implementation in process reads what any other has written, and the other way round.
-    local = LocalShards(root(harness))
+    local = harness.other()
     assert harness.updates(local.read(shard, [batch(1, stats)])) == expected(updates)
     other = local.append(shard, BatchId(2), update_table(WIDE, updates))
     assert harness.updates(harness.shards.read(shard, [batch(2, other)])) == expected(updates)
@@ -278,22 +308,23 @@ def test_deleting_leaves_other_batches_and_no_files(harness: Harness, tmp_path: 
     updates: list[Update] = [((1, "x"), 1, 1, None)]
     stats = {id: harness.shards.append(shard, BatchId(id), harness.frame(TWO, updates)) for id in (1, 2, 3)}
     assert harness.shards.stored_batches(shard) == {1, 2, 3}
-    uncommitted = tmp_path / shard.shard / "mz_batch=4"
-    uncommitted.mkdir()
-    (uncommitted / "part-0.parquet").write_bytes(b"half a fi")
+    (half := tmp_path / "half").write_bytes(b"half a fi")
+    harness.place.put_back(shard.shard, "mz_batch=4/part-0.parquet", half, tmp_path / "aside")
     assert harness.shards.stored_batches(shard) == {1, 2, 3, 4}
     harness.shards.delete(shard, [BatchId(1), BatchId(3), BatchId(4), BatchId(99)])
     harness.shards.delete(shard, [BatchId(1)])  # again: a sweep that crashed repeats it
     assert harness.shards.stored_batches(shard) == {2}
-    assert [folder.name for folder in (tmp_path / shard.shard).glob("mz_batch=*")] == ["mz_batch=2"]
+    assert list(harness.place.batch_folders(shard.shard)) == ["mz_batch=2"]
     assert harness.updates(harness.shards.read(shard, [batch(2, stats[2])])) == expected(updates)
     harness.shards.vacuum(shard)
     assert harness.updates(harness.shards.read(shard, [batch(2, stats[2])])) == expected(updates)
-    (tmp_path / "shards" / ".u9.removed-0").mkdir()  # by a process that was killed
+    # By a process that was killed.
+    left = "shards/u9" if isinstance(harness.place, ShardBucket) else "shards/.u9.removed-0"
+    harness.place.put_back(left, "mz_batch=1/part-0.parquet", half, tmp_path / "aside")
     assert harness.shards.folders() == {shard.shard, "shards/u9"}
     for one in (shard.shard, shard.shard, "shards/u9"):
         harness.shards.destroy(one)
-    assert not list((tmp_path / "shards").iterdir())
+    assert not harness.place.has_shard(left)
     assert not harness.shards.folders()
 
 
@@ -483,7 +514,7 @@ def test_files_in_which_no_row_passes_are_skipped(harness: Harness) -> None:
             files = harness.shards.files(shard, live, where=where)
         return {int(file.path.partition("/")[0].partition("=")[2]) for file in files}
 
-    log = open_table(root(harness) / shard.shard)
+    log = open_table(harness.place.table(shard.shard))
     assert log is not None
     bounds = [found[0].bounds for _, found in sorted(stored_files(log, columns=columns).items())]
     for type_, values in ASCENDING.items():
@@ -538,7 +569,7 @@ EVERY_LENGTH: list[Update] = [
 def test_numerics_of_any_length_come_back_exactly(harness: Harness) -> None:
     shard = collection(NUMERICS)
     one = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
-    local = LocalShards(root(harness))
+    local = harness.other()
     two = local.append(shard, BatchId(2), update_table(NUMERICS, EVERY_LENGTH))
     parts = [batch(1, one), batch(2, two)]
     for shards in (harness.shards, local):
@@ -554,8 +585,9 @@ def test_numerics_of_any_length_come_back_exactly(harness: Harness) -> None:
 
 def stored(harness: Harness, shard: CollectionRow, one: Batch) -> list[pq.ParquetFile]:
     """Returns the files of a batch."""
-    folder = root(harness) / shard.shard
-    return [pq.ParquetFile(folder / file.path) for file in harness.shards.files(shard, [one])]
+    files = harness.shards.files(shard, [one])
+    harness.place.check(shard.shard, files, shard.id)
+    return [pq.ParquetFile(harness.place.root / shard.shard / file.path) for file in files]
 
 
 def test_numerics_of_18_digits_are_integers_in_the_files(harness: Harness) -> None:
@@ -578,7 +610,7 @@ def test_a_table_from_before_has_its_numerics_in_one_column(harness: Harness, mo
         for module in ("numerics", "spark_shards"):
             before.setattr(f"mz_dagster.storage.{module}.short_names", lambda columns: {})
         one = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
-    local = LocalShards(root(harness))
+    local = harness.other()
     old = batch(1, one)
     for shards in (harness.shards, local):
         assert harness.updates(shards.read(shard, [old])) == expected(EVERY_LENGTH)

@@ -42,7 +42,8 @@ from mz_dagster.operations.doctor.sinks import check_sinks
 from mz_dagster.operations.doctor.surroundings import check_definitions, check_place, check_plans, check_sources
 from mz_dagster.operations.doctor.times import check_times
 from mz_dagster.operations.recovery import recover_files
-from mz_dagster.storage.ownership import FOLDER, owner_of
+from mz_dagster.storage.ownership import owner_of
+from mz_dagster.storage.shard_place import FOLDER
 
 _ROUNDS = 3
 """How often repairs are tried: one may have to wait for another, as a sweep for a log."""
@@ -132,9 +133,10 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     yield from check_place(project)
     url = project.catalog_url
     try:
-        owner = owner_of(project.state)
+        place = project.shard_place()
+        owner = owner_of(place)
     except Error as error:
-        yield Finding("shards-of-another", str(project.state / FOLDER), error.message)
+        yield Finding("shards-of-another", project.shards_called, error.message)
         return
     try:
         catalog = Catalog.open_made(project.catalog_url, clock=clock)
@@ -157,7 +159,7 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
         yield Finding("catalog-unreadable", f"catalog {url}", "; ".join(damage))
         return
     if owner is not None and owner not in {row["id"] for row in examined.records["project"]}:
-        yield Finding("shards-of-another", str(project.state / FOLDER), f"they are of project {owner}")
+        yield Finding("shards-of-another", place.called(FOLDER), f"they are of project {owner}")
         return
     progress(f"looking at the catalog: {sum(map(len, examined.records.values()))} rows")
     references = list(check_references(examined))

@@ -79,17 +79,20 @@ def _put_back(examined: ExaminedProject, id: GlobalId, said: Contents) -> str:
 
 def _on_disk(examined: ExaminedProject, row: CollectionRow) -> dict[BatchId, tuple[BatchFile, ...]]:
     """Returns the files that the shard's log names, and the payloads in the catalog, by batch."""
-    folder, inlined = examined.shards.path(row), _inlined(examined, row)
+    place, inlined = examined.shards.place, _inlined(examined, row)
     try:
-        table = open_table(folder)
+        table = open_table(place.table(row.shard))
         stored = {} if table is None else stored_files(table)
-        return inlined | {
-            batch: tuple(
-                BatchFile(one.path, one.rows, one.errors, one.bytes, hash_file(folder / one.path), one.times)
-                for one in files
-            )
-            for batch, files in stored.items()
-        }
+        with place.as_it_lies(row.shard, [one.path for files in stored.values() for one in files]) as root:
+            return inlined | {
+                batch: tuple(
+                    BatchFile(
+                        one.path, one.rows, one.errors, one.bytes, hash_file(root / row.shard / one.path), one.times
+                    )
+                    for one in files
+                )
+                for batch, files in stored.items()
+            }
     except (Error, OSError):
         return inlined
 

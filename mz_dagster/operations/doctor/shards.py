@@ -30,6 +30,7 @@ from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.numerics import stored_names, whole
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.plain_cells import python_cells
+from mz_dagster.storage.shard_bucket import ShardBucket
 from mz_dagster.storage.shard_copy import read_footer
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, FileDamaged, StoredFile
 from mz_dagster.storage.table_log import damaged_entries, rebuild_log
@@ -76,13 +77,14 @@ def _check_shard(examined: ExaminedProject, row: CollectionRow, live: Sequence[B
 def _check_stored(
     examined: ExaminedProject, row: CollectionRow, live: Sequence[Batch], frames: list[pa.Table], deep: bool
 ) -> Iterator[Finding]:
-    where, folder = examined.called(row.id), examined.shards.path(row)
+    where, place = examined.called(row.id), examined.shards.place
     rebuild = partial(_rebuild, examined, row.id)
-    damage = damaged_entries(folder)
+    with place.as_it_lies(row.shard, None) as root:
+        damage = damaged_entries(root / row.shard)
     if damage:
         yield Finding("log-damaged", where, "; ".join(damage), rebuild, live[0].id)
     try:
-        table = open_table(folder)
+        table = open_table(place.table(row.shard))
         stored = {} if table is None else stored_files(table, [batch.id for batch in live])
     except Error as error:
         if not damage:
@@ -90,27 +92,32 @@ def _check_stored(
         return
     if table is None:
         return
-    sound = []
     for batch in live:
         files = stored.get(batch.id, [])
-        found = list(_check_batch(examined, row, batch, files, rebuild))
+        paths = [one.path for one in files]
         examined.to_hash -= 0 if deep else batch.stats.bytes
-        if not found and examined.to_hash >= 0:
-            altered = ((one, _altered(folder / one.path, batch, one)) for one in files)
-            found = [Finding("file-content", "", f"file {one.path} {what}") for one, what in altered if what]
-        yield from (Finding(f.check, f"batch {batch.id} of {where}", f.what, f.repair, batch.id) for f in found)
-        if not found:
-            sound.append((batch, files))
+        # What lies in a bucket is read only if it is hashed, too.
+        is_read = deep or examined.to_hash >= 0 or not isinstance(place, ShardBucket)
+        with place.as_it_lies(row.shard, paths if is_read else []) as root:
+            folder = root / row.shard
+            found = list(_check_batch(row, batch, files, rebuild))
+            sizes = place.sizes(row.shard, paths)
+            for one in files:
+                found += _check_file(folder if is_read else None, sizes.get(one.path), one)
+                if one.times is not None and batch.lower < batch.upper and (out := _outside(row, batch, *one.times)):
+                    found.append(Finding("times-outside", "", f"file {one.path} {out}"))
+            if not found and (deep or examined.to_hash >= 0):
+                altered = ((one, _altered(folder / one.path, batch, one)) for one in files)
+                found = [Finding("file-content", "", f"file {one.path} {what}") for one, what in altered if what]
+            yield from (Finding(f.check, f"batch {batch.id} of {where}", f.what, f.repair, batch.id) for f in found)
+            if deep and not found:
+                yield from _check_rows(examined, row, batch, files, folder, frames)
     if unhashed := [batch.id for batch in live if batch.stats.file_list is None]:
         yield Finding("batch-unhashed", where, f"batch {listing(unhashed)}", None, unhashed[0])
-    if deep:
-        yield from _check_rows(examined, row, sound, frames)
 
 
-def _check_batch(
-    examined: ExaminedProject, row: CollectionRow, batch: Batch, files: Sequence[StoredFile], rebuild: Repair
-) -> Iterator[Finding]:
-    """Yields what differs between the catalog, the log and the footers of a batch's files."""
+def _check_batch(row: CollectionRow, batch: Batch, files: Sequence[StoredFile], rebuild: Repair) -> Iterator[Finding]:
+    """Yields what differs between the catalog and the log."""
     stats = BatchStats(
         sum(one.rows for one in files),
         sum(one.errors for one in files),
@@ -126,23 +133,20 @@ def _check_batch(
     elif stats != batch.stats:
         what = f"the catalog says {_in_words(batch.stats)}, and the log {_in_words(stats)}"
         yield Finding("batch-stats", "", what, rebuild)
-    for one in files:
-        yield from _check_file(examined.shards.path(row) / one.path, one)
-        if one.times is not None and batch.lower < batch.upper and (outside := _outside(row, batch, *one.times)):
-            yield Finding("times-outside", "", f"file {one.path} {outside}")
 
 
-def _check_file(path: Path, file: StoredFile) -> Iterator[Finding]:
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
+def _check_file(folder: Path | None, size: int | None, file: StoredFile) -> Iterator[Finding]:
+    """Yields what differs between the log and a file, of which nothing is read without a folder."""
+    if size is None:
         yield Finding("file-missing", "", f"file {file.path} is gone")
         return
     if size != file.bytes:
         yield Finding("file-size", "", f"file {file.path} has {size} bytes, and had {file.bytes}")
         return
+    if folder is None:
+        return
     try:
-        footer = read_footer(path)
+        footer = read_footer(folder / file.path)
     except FileDamaged as error:
         yield Finding("file-damaged", "", f"file {file.path} cannot be read: {error.detail}")
         return
@@ -162,28 +166,29 @@ def _outside(row: CollectionRow, batch: Batch, least: int, greatest: int) -> str
 def _check_rows(
     examined: ExaminedProject,
     row: CollectionRow,
-    sound: Sequence[tuple[Batch, Sequence[StoredFile]]],
+    batch: Batch,
+    files: Sequence[StoredFile],
+    folder: Path,
     frames: list[pa.Table],
 ) -> Iterator[Finding]:
-    """Yields what reading all rows of the batches, those whose metadata are sound, tells; gathers them."""
+    """Yields what reading all rows of a batch whose metadata are sound tells; gathers them."""
     schema = update_schema(row.columns)
-    for batch, files in sound:
-        where = f"batch {batch.id} of {examined.called(row.id)}"
-        for one in files:
-            path = examined.shards.path(row) / one.path
-            try:
-                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
-                    stored = file.read(columns=stored_names(schema.names, row.columns))
-                frame = whole(stored, row.columns).select(schema.names).cast(schema)
-            except (OSError, pa.ArrowException, KeyError) as error:
-                yield Finding("file-content", where, f"file {one.path} cannot be read: {error}", None, batch.id)
-                continue
-            frames.append(frame)
-            advance(one.rows, "rows")
-            if what := _miscounted(frame, one):
-                yield Finding("file-content", where, f"file {one.path} {what}", None, batch.id)
-            if pc.any(pc.equal(frame.column(DIFF), 0)).as_py():
-                yield Finding("diff-zero", where, f"file {one.path} holds an update with diff 0", None, batch.id)
+    where = f"batch {batch.id} of {examined.called(row.id)}"
+    for one in files:
+        path = folder / one.path
+        try:
+            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+                stored = file.read(columns=stored_names(schema.names, row.columns))
+            frame = whole(stored, row.columns).select(schema.names).cast(schema)
+        except (OSError, pa.ArrowException, KeyError) as error:
+            yield Finding("file-content", where, f"file {one.path} cannot be read: {error}", None, batch.id)
+            continue
+        frames.append(frame)
+        advance(one.rows, "rows")
+        if what := _miscounted(frame, one):
+            yield Finding("file-content", where, f"file {one.path} {what}", None, batch.id)
+        if pc.any(pc.equal(frame.column(DIFF), 0)).as_py():
+            yield Finding("diff-zero", where, f"file {one.path} holds an update with diff 0", None, batch.id)
 
 
 def _altered(path: Path, batch: Batch, file: StoredFile) -> str | None:
@@ -230,8 +235,7 @@ def _negative(examined: ExaminedProject, row: CollectionRow, frame: pa.Table, ba
 def _strays(examined: ExaminedProject) -> Iterator[Finding]:
     """Yields what lies in the shards' folder under ids that the catalog does not know."""
     for row in examined.collections.values():
-        folder = examined.shards.path(row)
-        if not folder.is_dir() or row.id in examined.unlisted:
+        if row.id in examined.unlisted or not examined.shards.place.has_shard(row.shard):
             continue
         try:
             stored = examined.shards.stored_batches(row)
@@ -246,7 +250,7 @@ def _strays(examined: ExaminedProject) -> Iterator[Finding]:
     unknown -= {row.shard for row in examined.catalog.collections(dropped=True)} if unknown else set()
     buried = examined.catalog.buried_shards(unknown) if unknown else frozenset()
     for name in sorted(unknown & examined.shards.folders() if unknown else ()):
-        where = str(examined.project.state / name)
+        where = examined.shards.place.called(name)
         if name in buried:
             yield Finding("stray-files", where, "it is of what was dropped", examined.sweep)
         else:
