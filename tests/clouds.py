@@ -43,6 +43,7 @@ class Cloud:
         create: What gives a project the connection `store`.
         settings: What delta-rs and obstore are told of it.
         environment: What has delta-rs find it without being told.
+        storage: What leads there in the table `storage` of a `mz.toml`.
     """
 
     scheme: str
@@ -50,6 +51,7 @@ class Cloud:
     create: str
     settings: Mapping[str, str]
     environment: Mapping[str, str]
+    storage: str
 
     @property
     def statements(self) -> list[str]:
@@ -96,6 +98,7 @@ def running_azure() -> Iterator[Cloud]:
                 "AZURE_STORAGE_ENDPOINT": endpoint,
                 "AZURE_ALLOW_HTTP": "true",
             },
+            f'account_name = "{ACCOUNT}"\naccount_key = "${{STORE_SECRET}}"\nendpoint = "{endpoint}"\n',
         )
 
 
@@ -115,6 +118,7 @@ def running_gcs() -> Iterator[Cloud]:
             "CREATE CONNECTION store TO GCS (SERVICE ACCOUNT KEY = SECRET hidden)",
             {"google_service_account_key": key, "allow_http": "true"},
             {"GOOGLE_SERVICE_ACCOUNT_KEY": key, "GOOGLE_ALLOW_HTTP": "true"},
+            'service_account_key = "${STORE_SECRET}"\n',
         )
 
 

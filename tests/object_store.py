@@ -71,6 +71,15 @@ class Store:
         )
 
     @property
+    def settings(self) -> str:
+        """What leads there in the table `storage` of a `mz.toml`; the secret is the variable `STORE_SECRET`."""
+        return f"""endpoint = "{self.endpoint}"
+region = "us-east-1"
+access_key_id = "{self.key}"
+secret_access_key = "${{STORE_SECRET}}"
+"""
+
+    @property
     def statements(self) -> list[str]:
         """What gives a project the connection `store`, whose secret is the variable `STORE_SECRET`."""
         return [

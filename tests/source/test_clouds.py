@@ -22,6 +22,7 @@ from tests.opened import opened
 from tests.source import test_delta
 from tests.source.landing import poll
 from tests.source.test_delta import reference
+from tests.storage.bucket_story import live
 
 
 @pytest.fixture(scope="module", params=[running_gcs, running_azure], ids=["gcs", "azure"])
@@ -93,6 +94,18 @@ def test_a_sink_is_its_view(connection: Connection, cloud: Cloud, envelope: str)
         assert reference(table) == wanted
     found = examine(connection.engine.project.root, deep=True).findings
     assert not [one for one in found if CHECKS[one.check].severity is Severity.BREAK]
+
+
+def test_shards_may_lie_there(cloud: Cloud, tmp_path: Path) -> None:
+    (root := tmp_path / "p").mkdir()
+    settings = f'[storage]\nuri = "{cloud.uri("shards-of/p")}"\n{cloud.storage}'
+    (root / "mz.toml").write_text(f'[project]\nengine = "local"\n{settings}[writes]\ninline_rows = 0\n')
+
+    def files() -> list[str]:
+        found = (one["path"] for chunk in cloud.client("shards-of/p").list() for one in chunk)
+        return [one for one in found if "/mz_batch=" in one]
+
+    live(root, files)
 
 
 def test_what_does_not_lead_there_is_told(connection: Connection, cloud: Cloud) -> None:

@@ -14,12 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.engine import SecondRunner
+from mz_dagster.operations.doctor import examine
 from tests.adapter.test_delta_sinks import step
+from tests.forks import forks
 from tests.object_store import BUCKET, Store, opened_beside, running_gateway
 from tests.opened import opened
 from tests.source import test_delta, test_delta_upsert
 from tests.source.landing import poll
 from tests.source.test_delta import reference
+from tests.storage.bucket_story import breaks, live
+from tests.storage.bucket_worker import insert_many
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(3600)]
 
@@ -105,3 +109,44 @@ def test_of_two_that_write_a_sink_one_writes_each_tick(
     for row in DeltaTable(table).to_pyarrow_table().to_pylist():
         sums[row["a"], row["mz_diff"]] += 1
     assert sums == {(number, 1): 1 for number in range(10)}
+
+
+def test_shards_may_lie_there(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = project(store, tmp_path / "p", monkeypatch)
+    live(root, lambda: [one for one in objects(store, "p") if "/mz_batch=" in one])
+
+
+def test_processes_that_write_beside_each_other_lose_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = project(store, tmp_path / "q", monkeypatch)
+    with opened(root) as connection:
+        connection.execute("CREATE TABLE t (a bigint)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t")
+    writers = [forks().Process(target=insert_many, args=(str(root), store.secret, n, 12)) for n in range(3)]
+    for one in writers:
+        one.start()
+    for _ in range(4):
+        with opened(root) as connection:
+            assert list(connection.engine.compact(thorough=True))
+    for one in writers:
+        one.join(300)
+    assert [one.exitcode for one in writers] == [0, 0, 0]
+    with opened(root) as connection:
+        assert connection.execute("SELECT * FROM v").fetchall() == [(36, sum(range(36)))]
+    assert not breaks(examine(root, deep=True))
+
+
+def project(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns a new project whose shards are below a prefix that its folder's name is; nothing is inlined."""
+    monkeypatch.setenv("STORE_SECRET", store.secret)
+    root.mkdir()
+    storage = f'[storage]\nuri = "s3://{BUCKET}/{root.name}"\n{store.settings}'
+    (root / "mz.toml").write_text(f'[project]\nengine = "local"\n{storage}[writes]\ninline_rows = 0\n')
+    return root
+
+
+def objects(store: Store, below: str) -> list[str]:
+    """Returns the keys of what is below a prefix."""
+    pages = store.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{below}/")
+    return [one["Key"] for page in pages for one in page.get("Contents", ())]

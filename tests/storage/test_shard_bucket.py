@@ -5,26 +5,33 @@ from __future__ import annotations
 import logging
 import shutil
 import signal
+import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from obstore.store import S3Store
 
 import mz_dagster
+from mz_dagster.adapter import Connection, Engine, Isolation
 from mz_dagster.adapter.project import BadSettings, Project
+from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import OtherCatalog
 from mz_dagster.cli import main
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.fail_point import BUCKET_FAIL_POINTS
 from mz_dagster.operations.backup import backup, recover, restore
-from mz_dagster.operations.doctor import Diagnosis, Severity, examine
+from mz_dagster.operations.doctor import examine
 from mz_dagster.storage import BatchIncomplete, FileDamaged, ShardUnavailable, shard_bucket
 from mz_dagster.storage.ownership import ShardsElsewhere
+from mz_dagster.storage.spark import SparkConfig
 from tests.errors import says_what_to_do
 from tests.forks import forks
 from tests.object_store import BUCKET, Store, running_store
+from tests.storage.bucket_story import breaks, elsewhere, live
 from tests.storage.bucket_worker import insert
 
 
@@ -48,11 +55,7 @@ def settings(request: pytest.FixtureRequest, store: Store) -> str:
 engine = "local"
 [storage]
 uri = "s3://{BUCKET}/{abs(hash(request.node.nodeid))}"
-endpoint = "{store.endpoint}"
-region = "us-east-1"
-access_key_id = "{store.key}"
-secret_access_key = "${{STORE_SECRET}}"
-[writes]
+{store.settings}[writes]
 inline_rows = 0
 """
 
@@ -64,56 +67,26 @@ def root(tmp_path: Path, settings: str) -> Path:
     return folder
 
 
+def prefix(root: Path) -> str:
+    """Returns below what in the bucket a project's shards are."""
+    found: str = tomllib.loads((root / "mz.toml").read_text())["storage"]["uri"].removeprefix(f"s3://{BUCKET}/")
+    return found
+
+
+def objects(store: Store, below: str) -> list[str]:
+    """Returns the keys of what is below a prefix."""
+    pages = store.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{below}/")
+    return [one["Key"] for page in pages for one in page.get("Contents", ())]
+
+
 def keys(store: Store, root: Path, part: str = "") -> list[str]:
     """Returns the objects of a project whose keys have a part."""
-    prefix = (root / "mz.toml").read_text().partition(f"{BUCKET}/")[2].partition('"')[0]
-    pages = store.client().get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"{prefix}/")
-    return [one["Key"] for page in pages for one in page.get("Contents", ()) if part in one["Key"]]
-
-
-def breaks(found: Diagnosis) -> list[str]:
-    return [f"{one.check}: {one.what}" for one in found.findings if one.severity is Severity.BREAK]
+    return [one for one in objects(store, prefix(root)) if part in one]
 
 
 def test_a_project_lives_in_a_bucket(root: Path, store: Store) -> None:
-    with mz_dagster.connect(root) as connection:
-        connection.execute("CREATE TABLE t (a bigint, b text)")
-        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) AS n, sum(a) AS s FROM t GROUP BY b")
-        for number in range(6):
-            connection.execute(f"INSERT INTO t VALUES ({number}, 'x'), ({number}, 'y')")
-        connection.execute("UPDATE t SET b = 'z' WHERE a = 3 AND b = 'x'")
-        connection.execute("DELETE FROM t WHERE a = 5")
-        wanted = connection.execute("SELECT b, count(*), sum(a) FROM t GROUP BY b ORDER BY b").fetchall()
-        assert wanted == [("x", 4, 7), ("y", 5, 10), ("z", 1, 3)]
-        assert connection.execute("SELECT * FROM v ORDER BY b").fetchall() == wanted
-        before = len(keys(store, root, "/mz_batch="))
-        assert list(connection.engine.compact(thorough=True))
-        assert len(keys(store, root, "/mz_batch=")) < before
-        assert connection.execute("SELECT * FROM v ORDER BY b").fetchall() == wanted
-    assert not breaks(examine(root, deep=True))
-    assert not (root / ".mz" / "shards").exists()
-
-    # Nothing of this machine is needed but the catalog.
-    (elsewhere := root.with_name("elsewhere")).mkdir()
-    shutil.copy(root / "mz.toml", elsewhere)
-    (elsewhere / ".mz").mkdir()
-    shutil.copy(root / ".mz" / "catalog.sqlite", elsewhere / ".mz")
-    shutil.rmtree(root)
-    with mz_dagster.connect(elsewhere) as connection:
-        assert connection.execute("SELECT * FROM v ORDER BY b").fetchall() == wanted
-        connection.execute("INSERT INTO t VALUES (3, 'z')")
-        assert connection.execute("SELECT * FROM v WHERE b = 'z'").fetchall() == [("z", 2, 6)]
-    assert not breaks(examine(elsewhere, deep=True))
-
-
-def elsewhere(root: Path, name: str = "elsewhere") -> Path:
-    """Returns another working folder of the project: its settings and its catalog, and no copies of any object."""
-    (other := root.with_name(name)).mkdir()
-    shutil.copy(root / "mz.toml", other)
-    (other / ".mz").mkdir()
-    for file in (root / ".mz").glob("catalog.sqlite*"):
-        shutil.copy(file, other / ".mz")
-    return other
+    below = prefix(root)
+    live(root, lambda: [one for one in objects(store, below) if "/mz_batch=" in one])
 
 
 def filled(root: Path) -> list[tuple[Any, ...]]:
@@ -150,10 +123,6 @@ def test_a_kill_between_any_two_puts_loses_and_doubles_nothing(root: Path, store
     assert sorted(keys(store, root, "/mz_batch=")) == sorted(f"{prefix(root)}/{one}" for one in listed)
     assert not list((root / ".mz" / "objects" / "drafts").iterdir())
     assert not breaks(examine(root, deep=True))
-
-
-def prefix(root: Path) -> str:
-    return (root / "mz.toml").read_text().partition(f"{BUCKET}/")[2].partition('"')[0]
 
 
 def files_of(connection: Any, row: Any) -> list[str]:
@@ -316,3 +285,25 @@ def test_settings_that_lead_nowhere_are_refused(tmp_path: Path, setting: str, wh
     says_what_to_do(refused.value)
     assert "pass@" not in str(refused.value)
     assert "plain" not in str(refused.value)
+
+
+@pytest.mark.timeout(600)
+def test_spark_computes_over_the_same_shards(root: Path, store: Store, spark_config: SparkConfig) -> None:
+    wanted = filled(root)  # by this process
+    shutil.rmtree(root / ".mz" / "objects")
+    (root / "mz.toml").write_text((root / "mz.toml").read_text().replace('"local"', '"auto"'))
+    engine = Engine(Project.load(root), spark=spark_config)
+    spark_alone = replace(Budget.spark_alone(), written_updates=0, handed_rows=0)
+    with budget_of(spark_alone), Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection:
+        assert connection.execute("SELECT * FROM v ORDER BY b").fetchall() == wanted
+        connection.execute("CREATE MATERIALIZED VIEW w AS SELECT a, n FROM t JOIN v USING (b)")
+        connection.execute("INSERT INTO t VALUES (7, 'y')")
+        assert connection.execute("SELECT * FROM w ORDER BY a").fetchall() == [(1, 2), (2, 2), (3, 3), (4, 3), (7, 3)]
+        copies = (root / ".mz" / "objects" / "shards").rglob("*.parquet")
+        writers = {pq.ParquetFile(one).metadata.created_by.split()[0] for one in copies}
+        assert writers == {"parquet-rs", "parquet-mr"}  # this process, and Spark
+        assert list(engine.compact(thorough=True))
+        assert connection.execute("SELECT * FROM w WHERE a = 7").fetchall() == [(7, 3)]
+    assert not breaks(examine(root, deep=True))
+    (root / "mz.toml").write_text((root / "mz.toml").read_text().replace('"auto"', '"local"'))
+    assert rows(elsewhere(root), "SELECT * FROM w WHERE a = 7") == [(7, 3)]
