@@ -62,7 +62,7 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.scalars.types import RelationType
+from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of
@@ -350,7 +350,7 @@ class CatalogDefinitions:
         name = called(row)
         match row.kind:
             case "source":
-                return [SourceNode(row.id, name, self.source(row.id, row.values), key)]
+                return self._filled(row, name, owned, key)
             case "table":
                 return [TableNode(row.id, name)]
             case "sink":
@@ -381,6 +381,15 @@ class CatalogDefinitions:
     def sink(self, row: ObjectRow) -> DeltaSink:
         """Returns what a sink writes to."""
         return sink_of(self.definition_of(row), str(row.id), self._project, self._catalog.project_id())
+
+    def _filled(self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], key: tuple[int, ...]) -> list[Node]:
+        """Returns a source's node, behind that of what remembers what its keys were told, if there is such."""
+        source = self.source(row.id, row.values)
+        nodes: list[Node] = [
+            SourceNode(one.id, f"{name} (memory)", source, tuple(range(len(one.columns) - 1)), one.id, row.id)
+            for one in owned
+        ]
+        return [*nodes, SourceNode(row.id, name, source, key, memory=nodes[0].id if nodes else None)]
 
     def _maintained(
         self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], named: frozenset[GlobalId], key: tuple[int, ...]
@@ -476,6 +485,8 @@ class CatalogDefinitions:
                 )
             for id in collections_read(plan.output):
                 dependencies.setdefault(f"collection {id}", refs.get(id) or reads.get(id, id))
+        if definition.remembers:
+            created.append(_memory(definition, dependencies, Ref(first + 1)))
         values = {read: n for id, n in definition.values.items() if not isinstance(read := reads.get(id, id), Ref)}
         has_collection = definition.kind in ("source", "table", "materialized view", "sink") or plan is not None
         created.append(
@@ -562,6 +573,21 @@ class CatalogDefinitions:
         for id in definition.dependencies.values():
             add(reads.get(id, id))
         return found
+
+
+def _memory(definition: Definition, dependencies: Mapping[str, GlobalId | Ref], owner: Ref) -> NewObject:
+    """Returns the collection that remembers what the keys of a source were told, to be created before it."""
+    columns = definition.relation_type.columns
+    return NewObject(
+        name=None,
+        kind="arrangement",
+        sql="",
+        timeline=definition.timeline,
+        dependencies=dependencies,
+        columns=(*(columns[position] for position in definition.key), Column("mz_place", TEXT)),
+        owner=owner,
+        options={"position": 0, "key": list(range(len(definition.key)))},
+    )
 
 
 def _generating(definition: Definition) -> frozenset[str]:

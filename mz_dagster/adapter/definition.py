@@ -156,6 +156,11 @@ class Definition:
         return self.plan is not None and any(isinstance(one.plan, TemporalState) for one in self.plan.arrangements)
 
     @property
+    def remembers(self) -> bool:
+        """True for a source that remembers what its keys were told, so that what is told again is left out."""
+        return isinstance(self.origin, Files) and self.origin.debezium
+
+    @property
     def reads(self) -> frozenset[GlobalId]:
         """The collections of others that its plan reads."""
         if self.plan is None:

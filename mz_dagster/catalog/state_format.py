@@ -18,7 +18,7 @@ from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
 from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.version import __version__, is_later
 
-FORMAT = 2
+FORMAT = 3
 """The format that this release reads and writes."""
 
 
@@ -26,7 +26,11 @@ def _may_inline(_: Connection) -> None:
     """Changes nothing: from format 2 on batches may be inlined, and none is yet."""
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType({1: _may_inline})
+def _may_remember(_: Connection) -> None:
+    """Changes nothing: from format 3 on sources of changes may have a memory of their keys, and none has yet."""
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType({1: _may_inline, 2: _may_remember})
 """What brings a state of each older format to the next one, by that format."""
 
 

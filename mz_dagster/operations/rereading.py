@@ -4,14 +4,14 @@ A binding says which files a source gained at a tick, with their hashes, and non
 consists of can be computed again, update by update at the times at which it came, as long as every file that it ever
 read is still there as it was. The collection keeps its id, its frontiers and its readers: one batch takes the place of
 all that should be on its list, in one transaction. What was replaced is swept; of a table whose log is damaged, the
-whole folder goes to the quarantine first.
+whole folder goes to the quarantine first. What a source remembers of its keys is made again with it.
 
 If files are missing, nothing is changed and they are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter import Engine, SecondRunner
 from mz_dagster.budget import engine_of
-from mz_dagster.catalog import CollectionRow, LedByAnother, Replaced
+from mz_dagster.catalog import Binding, CollectionRow, Leadership, LedByAnother, Replaced
 from mz_dagster.compute import Progress, SparkUse, quiet
 from mz_dagster.compute.step.ingest import ingested_again
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
@@ -29,6 +29,7 @@ from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.source import Source
 from mz_dagster.storage.table_log import damaged_entries
 
 _MOST_NAMED = 10
@@ -105,24 +106,41 @@ def reread(engine: Engine, name: str, progress: Progress = quiet) -> Reread:
         progress(f'comparing {count} files of "{name}" with what was read')
         if lost := source.lost(bindings):
             raise FilesLost(name, lost)
-        if kept := _set_aside(engine, row):
-            progress(f"its log is damaged; the shard is in the quarantine: {kept}")
-        lower = Antichain.of(row.upper.lattice, 0)
-        if not lower < row.upper:
-            return Reread(0, 0)
-        progress(f"reading {count} files")
-        spark = SparkUse(engine.spark.open)
-        with (
-            engine_of(engine.project.engine, unless_chosen=True),
-            ingested_again(row, source, bindings, spark) as updates,
-            BatchWriter(engine.catalog, holder=engine.holder, ttl_ms=engine.project.lease_ms) as writer,
-        ):
-            shards: Shards[Any] = engine.shards if isinstance(updates, pa.Table) else spark.open()[1]
-            batch, stats = writer.write(shards, row, lower, row.upper, updates)
-            done = engine.catalog.replace_all(row.id, batch, stats, lead)
-        if not isinstance(done, Replaced):
-            raise OperationalError(f'"{name}" was not read again: {done}', hint="Try again; nothing has changed.")
-    return Reread(count, stats.rows)
+        memory = next(map(engine.catalog.collection, engine.catalog.state().owned.get(row.id, ())), None)
+        updates = _reread(engine, row, source, bindings, memory, lead, progress)
+        if memory is not None:
+            _reread(engine, memory, source, bindings, memory, lead, progress)
+    return Reread(count, updates)
+
+
+def _reread(
+    engine: Engine,
+    row: CollectionRow,
+    source: Source,
+    bindings: Sequence[Binding],
+    memory: CollectionRow | None,
+    lead: Leadership,
+    progress: Progress,
+) -> int:
+    """Puts what files say in the place of what a collection consists of; returns the updates that they made."""
+    if kept := _set_aside(engine, row):
+        progress(f"its log is damaged; the shard is in the quarantine: {kept}")
+    lower = Antichain.of(row.upper.lattice, 0)
+    if not lower < row.upper:
+        return 0
+    progress(f"reading {sum(len(one.files) for one in bindings)} files")
+    spark = SparkUse(engine.spark.open)
+    with (
+        engine_of(engine.project.engine, unless_chosen=True),
+        ingested_again(row, source, bindings, spark, memory) as updates,
+        BatchWriter(engine.catalog, holder=engine.holder, ttl_ms=engine.project.lease_ms) as writer,
+    ):
+        shards: Shards[Any] = engine.shards if isinstance(updates, pa.Table) else spark.open()[1]
+        batch, stats = writer.write(shards, row, lower, row.upper, updates)
+        done = engine.catalog.replace_all(row.id, batch, stats, lead)
+    if not isinstance(done, Replaced):
+        raise OperationalError(f'"{row.id}" was not read again: {done}', hint="Try again.")
+    return stats.rows
 
 
 def _set_aside(engine: Engine, row: CollectionRow) -> str | None:

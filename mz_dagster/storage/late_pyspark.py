@@ -17,6 +17,7 @@ _BY_VALUE = (
     "mz_dagster.functions",
     "mz_dagster.plan",
     "mz_dagster.storage.source.json_record",
+    "mz_dagster.storage.envelope.log_place",
 )
 
 if TYPE_CHECKING:

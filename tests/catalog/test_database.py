@@ -170,21 +170,21 @@ def test_a_state_of_an_older_format_is_migrated_once(url: str, monkeypatch: pyte
     with Catalog.open(url) as catalog:
         catalog.declare_timeline("t")
         table = catalog.create_object(NewObject("x", "table", "", "t", ())).id
-    steps = []
+    steps, now = [], state_format.FORMAT
 
-    def to_4(connection: Connection) -> None:
-        steps.append(3)
+    def to_last(connection: Connection) -> None:
+        steps.append(now + 1)
         connection.exec_driver_sql("UPDATE object SET tags = '[\"migrated\"]'")
 
-    monkeypatch.setattr(state_format, "FORMAT", 4)
-    monkeypatch.setattr(upgrade_module, "FORMAT", 4)
-    monkeypatch.setattr(state_format, "STEPS", {2: lambda _: steps.append(2), 3: to_4})
+    monkeypatch.setattr(state_format, "FORMAT", now + 2)
+    monkeypatch.setattr(upgrade_module, "FORMAT", now + 2)
+    monkeypatch.setattr(state_format, "STEPS", {now: lambda _: steps.append(now), now + 1: to_last})
     with pytest.raises(CatalogTooOld):
         Catalog.open_made(url)
     for _ in range(2):
         with Catalog.open(url) as catalog:
             assert catalog.object(table).tags == ("migrated",)
-    assert steps == [2, 3]
+    assert steps == [now, now + 1]
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:

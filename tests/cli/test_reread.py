@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import Engine, Project, Session
+from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.catalog import LedByAnother
 from mz_dagster.cli import main
 from mz_dagster.errors import Error
 from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.rereading import FilesLost, NoSource, reread
 from mz_dagster.storage.spark import SparkConfig
-from tests.cli.damage import breaks, flip, lose_log, object_named, take_away, unlist
+from tests.cli.damage import arrangement_of, breaks, flip, lose_log, object_named, take_away, unlist
 from tests.cli.small_project import make_project
 
 SQL = """
@@ -130,3 +130,30 @@ def test_only_sources_are_read_again(root: Path, capsys: pytest.CaptureFixture[s
         reread(engine, "t")
     assert main(["--project", str(root), "reread", "nobody"]) == 1
     assert "nobody" in capsys.readouterr().err
+
+
+def test_what_a_source_remembers_of_its_keys_is_made_again_with_it(tmp_path: Path) -> None:
+    def tell(number: int, name: str, lsn: int) -> None:
+        source = {"connector": "postgresql", "name": "shop", "lsn": lsn, "ts_ms": lsn}
+        line = json.dumps({"before": None, "after": {"k": 1, "v": name}, "op": "u", "source": source})
+        (tmp_path / "told" / f"{number}.jsonl").write_text(line)
+
+    (tmp_path / "told").mkdir()
+    (tmp_path / "mz.toml").write_text('[project]\nname = "told"\n[writes]\ninline_rows = 0\n')
+    for number, damaged in enumerate(("s", "memory")):
+        with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as connection:
+            connection.execute(
+                "CREATE SOURCE IF NOT EXISTS s (k integer, v text, PRIMARY KEY (k)) FROM FILES (FOLDER 'told') "
+                "FORMAT JSON ENVELOPE DEBEZIUM"
+            )
+            tell(3 * number, f"{number}", 10 * number + 7)
+            connection.execute("SELECT * FROM s")
+        with Engine(Project.load(tmp_path)) as engine:
+            flip(tmp_path, (object_named if damaged == "s" else arrangement_of)(tmp_path, "s"))
+            found = breaks(examine(tmp_path))
+            assert any("mz-dagster reread s" in str(one) for one in found), found
+            reread(engine, "s")
+        assert examine(tmp_path, deep=True, repair=True).healthy
+        with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as connection:
+            tell(3 * number + 1, "old", 10 * number + 6)
+            assert connection.execute("SELECT * FROM s").fetchall() == [(1, f"{number}")]

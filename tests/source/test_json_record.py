@@ -52,7 +52,7 @@ CODES = 6
 def test_members_are_texts_as_they_stand(postgres_server: Postgres) -> None:
     read = reader(["a"], [False], None)
     for text, wanted in MEMBERS:
-        _, _, _, _, cells, faults = read(f'{{"b": 1, "a": {text}, "c": "\\ud800"}}')
+        _, _, _, _, cells, faults, _ = read(f'{{"b": 1, "a": {text}, "c": "\\ud800"}}')
         assert cells is not None
         found = f"!{faults[0]}" if faults else cells[0]
         assert found == wanted, text
@@ -71,7 +71,15 @@ def verdict(said: str | None) -> str | None:
 @pytest.mark.parametrize("line", MALFORMED)
 def test_what_is_no_object_is_malformed(line: str) -> None:
     for read in (reader(["a"], [True], None), reader(["a"], [False], None), reader(["a"], [True], ["a"])):
-        assert read(line) == (f'22P02 invalid input syntax for type json: "{line}"', None, True, False, None, None)
+        assert read(line) == (
+            f'22P02 invalid input syntax for type json: "{line}"',
+            None,
+            True,
+            False,
+            None,
+            None,
+            None,
+        )
 
 
 def test_nesting_that_no_jsonb_holds_is_an_error() -> None:
@@ -96,7 +104,7 @@ def test_damaged_lines_say_what_postgres_says(postgres_server: Postgres) -> None
     read = reader(["a"], [False], None)
     malformed_too = faulty_too = 0
     for line, type_, text in zip(lines, typed, texts, strict=True):
-        malformed, _, _, _, cells, faults = read(line)
+        malformed, _, _, _, cells, faults, _ = read(line)
         assert (malformed is None) == (type_ == "=object"), line
         if cells is None:
             malformed_too += 1

@@ -245,7 +245,7 @@ def test_thousands_of_damaged_lines_are_read_in_python(tmp_path: Path) -> None:
     for i in range(4_000):
         upsert, read = readers[i % 2]
         for line in mutated(rng, json_file(upsert)).decode("utf-8", "replace").split("\n"):
-            malformed, fault, _, _, cells, _ = read(line)
+            malformed, fault, _, _, cells, _, _ = read(line)
             errors += malformed is not None or fault is not None
             assert malformed is not None or (isinstance(cells, list) and len(cells) == len(names))
             for text in (malformed, fault, *(cells if isinstance(cells, list) else ())):

@@ -97,7 +97,7 @@ class Advance:
         """
         name = self.node.name
         if isinstance(self.node, SourceNode):
-            bindings = self.catalog.bindings(self.node.id, self.lower, self.upper)
+            bindings = self.catalog.bindings(self.node.bound, self.lower, self.upper)
             with task(f'reading "{name}"', self.node.source.size(bindings), "bytes"):
                 return self._write(bindings, sends=sends)
         doing = "maintaining" if self.row.is_hydrated else "hydrating"
@@ -130,9 +130,10 @@ class Advance:
                     source = self.node.source
                     self.progress(f"{self.interval}: reading {source.described(bindings)}")
                     has_prior = not self.run.is_empty(self.node.id, 0, self.lower)
-                    before = self.catalog.last_binding(self.node.id, self.lower)
+                    before = self.catalog.last_binding(self.node.bound, self.lower)
+                    memory = None if self.node.memory is None else self.run.rows[self.node.memory]
                     with ingested(
-                        self.row, source, bindings, before, reads, self.spark, has_prior=has_prior
+                        self.row, source, bindings, before, reads, self.spark, has_prior=has_prior, memory=memory
                     ) as updates:
                         few = source.size(bindings) <= budget().small_file_bytes
                         stats = self._append(updates, is_little=few)

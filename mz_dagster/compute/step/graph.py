@@ -28,17 +28,26 @@ class SourceNode:
 
     Attributes:
         key: The columns by which large batches of it are laid out; none for no layout.
+        memory: The collection that has what keys were told, so that it is not applied again; None if nothing does.
+        owner: The source whose bindings it is filled by, if it is such a memory itself.
     """
 
     id: GlobalId
     name: str
     source: Source
     key: tuple[int, ...] = ()
+    memory: GlobalId | None = None
+    owner: GlobalId | None = None
 
     @property
     def inputs(self) -> frozenset[GlobalId]:
-        """No collection is read."""
-        return frozenset()
+        """What keys were told, of a source; its memory reads no other collection."""
+        return frozenset() if self.memory in (None, self.id) else frozenset({self.memory})
+
+    @property
+    def bound(self) -> GlobalId:
+        """The source whose bindings fill it."""
+        return self.owner or self.id
 
     @property
     def operators(self) -> str:

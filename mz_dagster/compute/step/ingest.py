@@ -16,7 +16,7 @@ from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.local_ingest import first_updates, held_of, local_ingest, why_ingested_by_spark
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
-from mz_dagster.storage.envelope import none, upsert
+from mz_dagster.storage.envelope import debezium, none, upsert
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import ChangeSource, FileSource, Source
@@ -37,6 +37,7 @@ def ingested(
     spark: SparkUse,
     *,
     has_prior: bool,
+    memory: CollectionRow | None = None,
 ) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
     """Makes the updates that bindings make of a source's collection: of little in this process, else a frame.
 
@@ -48,9 +49,11 @@ def ingested(
         source: What fills it.
         bindings: Those of the interval, by tick.
         before: The last one before it, of a source with offsets.
-        reads: Reads the collection's own earlier updates.
+        reads: Reads the collection's own earlier updates, and those of `memory`.
         spark: Opens Spark.
-        has_prior: Whether there are any.
+        has_prior: Whether there are any of its own.
+        memory: The collection that has what keys were told (`envelope.debezium`), if there is one; perhaps it is itself
+            the one that is filled.
 
     Raises:
         BoundFileChanged: A bound file is gone or has another content.
@@ -67,13 +70,13 @@ def ingested(
         return
     assert isinstance(source, FileSource), "no other source has records"
     why = why_ingested_by_spark(source, bindings)
-    here = None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior)
+    here = None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory)
     if here is not None:
         yield here
         return
     session, shards = spark.open(why or "what the keys held before is looked up in much")
     with _for_spark(session, source, bindings) as (found, bound):
-        yield ingest(session, shards, row, found, bound, reads, has_prior=has_prior)
+        yield ingest(session, shards, row, found, bound, reads, has_prior=has_prior, memory=memory)
 
 
 @contextmanager
@@ -107,6 +110,7 @@ def ingest(
     reads: StepReads,
     *,
     has_prior: bool,
+    memory: CollectionRow | None = None,
 ) -> DataFrame:
     """Returns the update frame that the bindings make of the source's collection.
 
@@ -116,47 +120,99 @@ def ingest(
         row: The collection.
         source: Its files.
         bindings: Those of the interval, by tick.
-        reads: Reads the collection's own earlier updates.
-        has_prior: Whether there are any.
+        reads: Reads the earlier updates of the collection and of `memory`.
+        has_prior: Whether there are any of the collection.
+        memory: As `ingested` says.
     """
     records = source.read(session, bindings)
-    if source.envelope == "none" or not has_prior:
-        return _updates(row, source, records, None)
+    columns, key = [column.name for column in row.columns], source.stored_key
+    if source.envelope == "none":
+        return none.updates(records, columns=columns)
     lower = bindings[0].tick
-    key = source.stored_key
+    few = sum(file.size for one in bindings for file in one.files) <= budget().sought_file_bytes
+    known = None
+    if memory is not None and reads.rows(memory.id, lower):
+        names = [column.name for column in memory.columns]
+        records = reads.shared(records) if few else records
+        as_stored = records.select(*(F.col(quoted(a)).alias(b) for a, b in zip(key, names[:-1], strict=True)))
+        found = _before(shards, memory, as_stored, names[:-1], lower, reads, few=few)
+        known = found.select(*(F.col(quoted(b)).alias(a) for a, b in zip((*key, "mz_known"), names, strict=True)))
+    records, key = _fresh(row, memory, records, known, key)
+    if not has_prior:
+        return upsert.updates(records, None, columns=columns, key=key)
+    records = reads.shared(records) if few and reads.prunes(row.id, lower, range(len(key))) else records
+    before = _before(shards, row, records, key, lower, reads, few=few)
+    return upsert.updates(records, before, columns=columns, key=key)
+
+
+def _fresh(
+    row: CollectionRow, memory: CollectionRow | None, records: DataFrame, known: DataFrame | None, key: tuple[str, ...]
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Returns a collection's records without those that are stale, and their key; of the memory its own records."""
+    if memory is None:
+        return records, key
+    records = debezium.fresh(records, known, key=key)
+    if row.id != memory.id:
+        return records, key
+    names = [column.name for column in row.columns]
+    return debezium.memories(records, columns=names, key=key), tuple(names[:-1])
+
+
+def _before(
+    shards: Shards[DataFrame],
+    row: CollectionRow,
+    records: DataFrame,
+    key: Sequence[str],
+    lower: int,
+    reads: StepReads,
+    *,
+    few: bool,
+) -> DataFrame:
+    """Returns what a collection holds before a time of the keys in records, consolidated.
+
+    Args:
+        shards: What consolidates.
+        row: The collection.
+        records: A frame with the key's columns, under the names that they have in the collection.
+        key: The key's columns.
+        lower: The time.
+        reads: Reads the collection.
+        few: Whether the records are so few that the keys may be looked up.
+    """
+    touched = upsert.touched_keys(records, key=key)
     by_name = {column.name: position for position, column in enumerate(row.columns)}
     bound = {by_name[name]: F.col(quoted(name)) for name in key}
-    found: DataFrame | None = None
-    if sum(file.size for one in bindings for file in one.files) <= budget().sought_file_bytes and reads.prunes(
-        row.id, lower, tuple(bound)
-    ):
-        records = reads.shared(records)
-        found = reads.lookup(row.id, lower, upsert.touched_keys(records, key=key), bound)
+    found = reads.lookup(row.id, lower, touched, bound) if few and reads.prunes(row.id, lower, tuple(bound)) else None
     if found is None:
         found = reads.read(row.id, None, lower)
-    before = upsert.restrict_to(found, upsert.touched_keys(records, key=key), key=key)
-    return _updates(row, source, records, shards.consolidate(row, before, lower - 1))
+    return shards.consolidate(row, upsert.restrict_to(found, touched, key=key), lower - 1)
 
 
 @contextmanager
 def ingested_again(
-    row: CollectionRow, source: Source, bindings: Sequence[Binding], spark: SparkUse
+    row: CollectionRow, source: Source, bindings: Sequence[Binding], spark: SparkUse, memory: CollectionRow | None
 ) -> Iterator[DataFrame | pa.Table]:
-    """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`."""
+    """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`.
+
+    Args:
+        row: The collection.
+        source: What fills it.
+        bindings: All before its upper.
+        spark: Opens Spark.
+        memory: As `ingested` says.
+    """
     if isinstance(source, ChangeSource):
         yield source.updates(bindings, None, lambda _: update_schema(row.columns).empty_table(), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
     if not (why := why_ingested_by_spark(source, bindings)):
-        yield first_updates(row, source, bindings)
+        yield first_updates(row, source, bindings, memory)
         return
     session = spark.session(why)
     with _for_spark(session, source, bindings) as (found, bound):
-        yield _updates(row, found, found.read(session, bound), None)
-
-
-def _updates(row: CollectionRow, source: FileSource, records: DataFrame, state: DataFrame | None) -> DataFrame:
-    columns = [column.name for column in row.columns]
-    if source.envelope == "none":
-        return none.updates(records, columns=columns)
-    return upsert.updates(records, state, columns=columns, key=source.stored_key)
+        columns, records = [column.name for column in row.columns], found.read(session, bound)
+        if source.envelope == "none":
+            yield none.updates(records, columns=columns)
+        else:
+            records, key = _fresh(row, memory, records, None, source.stored_key)
+            yield upsert.updates(records, None, columns=columns, key=key)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
-from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node
+from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.compute.step.turns import new_turns
 from mz_dagster.errors import OperationalError
@@ -116,4 +116,4 @@ class StepRun:
     def inputs(self, node: Node) -> list[Node]:
         """What a person would call a collection's inputs: not its own arrangements."""
         inputs = (self.graph.by_id[input] for input in sorted(node.inputs))
-        return [one for one in inputs if not isinstance(one, MaintainedNode) or one.owner != node.id]
+        return [one for one in inputs if not isinstance(one, SourceNode | MaintainedNode) or one.owner != node.id]

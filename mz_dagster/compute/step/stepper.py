@@ -264,7 +264,7 @@ class Stepper:
         graph = graph.over_stored(altered) if altered else graph
         listed = self._catalog.live_batches(tuple(node.id for node in graph))
         batches = {id: list(of_one) for id, of_one in listed.items()}
-        sources = [node.id for node in graph if isinstance(node, SourceNode)]
+        sources = [node.bound for node in graph if isinstance(node, SourceNode)]
         bound = self._catalog.newest_bindings(sources, tick + 1)
         return StepRun(graph, tick, rows, batches, selected, bound)
 
@@ -336,7 +336,7 @@ class Stepper:
     def _has_work(self, run: StepRun, node: Node, lower: int, upper: int) -> bool:
         match node:
             case SourceNode():
-                return run.bound.get(node.id, -1) >= lower
+                return run.bound.get(node.bound, -1) >= lower
             case MaintainedNode():
                 if run.rows[node.id].is_hydrated:
                     fresh = any(not run.is_empty(input, lower, upper) for input in node.reads)
@@ -437,7 +437,7 @@ class Stepper:
         lower = run.rows[node.id].upper.only
         match node:
             case SourceNode():
-                new = self._catalog.bindings(node.id, lower, run.tick + 1)
+                new = self._catalog.bindings(node.bound, lower, run.tick + 1)
                 return node.source.size(new) <= budget().small_file_bytes
             case _:
                 rows = (run.rows_between(input, lower, run.tick + 1) for input in node.inputs)
@@ -643,7 +643,7 @@ def _beginning(run: StepRun) -> str:
 
 
 def _step(node: Node, outcome: Outcome, lower: int, upper: int) -> CollectionStep:
-    owner = node.owner if isinstance(node, MaintainedNode | FailedNode) else None
+    owner = node.owner if isinstance(node, SourceNode | MaintainedNode | FailedNode) else None
     return CollectionStep(node.id, node.name, outcome, lower, upper, operators=node.operators, owner=owner)
 
 

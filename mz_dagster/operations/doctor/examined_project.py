@@ -71,6 +71,8 @@ class ExaminedProject:
     def way_back(self, id: GlobalId) -> str:
         """Returns how to get an object's contents back, a sentence: from its inputs, its files, or a backup."""
         row = self.objects[id]
+        if row["owner"] is not None and self.objects[row["owner"]]["kind"] == "source":
+            return self.way_back(row["owner"])
         name = next((one["name"] for one in self.records["name"] if one["object"] == id), id)
         copies = '"mz-dagster doctor --from-backup FOLDER" puts its files back'
         match row["kind"]:

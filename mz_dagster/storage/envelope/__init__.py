@@ -5,12 +5,13 @@ which returns an update frame (`<data columns>, mz_timestamp, mz_diff, mz_error`
 
 Invariant: the updates keep the records' exact ticks, and splitting the ticks into other intervals gives the same sums.
 
-Files: `none`, a record is a row; `upsert`, a record is the new state of its key; `local`, both in this process;
-`table_upsert`, the rows that the commits of a table add are records, and those that they take away deletions.
+Files: `none`, a record is a row; `upsert`, a record is the new state of its key; `debezium`, records that were told
+before are left out, which `log_place` says; `local`, all three in this process; `table_upsert`, the rows that the
+commits of a table add are records, and those that they take away deletions.
 
 Does not read files (`source`) nor shards: the prior state is handed in.
 """
 
-from mz_dagster.storage.envelope import none, upsert
+from mz_dagster.storage.envelope import debezium, none, upsert
 
-__all__ = ["none", "upsert"]
+__all__ = ["debezium", "none", "upsert"]

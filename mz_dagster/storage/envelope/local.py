@@ -1,4 +1,4 @@
-"""The envelopes in this process: the same updates as `none` and `upsert` have Spark make, of a table of records.
+"""The envelopes in this process: the same as `none`, `upsert` and `debezium` have Spark make, of a table of records.
 
 Values are not compared but the numbers of their distinct ones, which Arrow gives them (`_numbered`), so that what
 remains for each record is a look into two lists.
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.envelope.log_place import STALE, remembered_one_by_one
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.shards import ERROR, TIME
 
@@ -65,6 +66,37 @@ def upserts(records: pa.Table, prior: pa.Table | None, *, columns: Sequence[Colu
     meta = [pa.chunked_array([pa.array(one, pa.int64())]) for one in (times, diffs)]
     data = [changed.column(name) for name in names]
     return pa.Table.from_arrays([*data, *meta, changed.column(ERROR)], schema=update_schema(columns))
+
+
+def fresh(records: pa.Table, known: pa.Table | None, *, key: Sequence[str]) -> pa.Table:
+    """Returns the records that are not stale, with what is remembered behind each: see `debezium.fresh`.
+
+    Args:
+        records: In ingestion order, of any number of ticks, with `mz_place`.
+        known: The key's columns and `mz_known`.
+        key: The key's columns.
+    """
+    new = records.select(list(key))
+    rows = new if known is None else pa.concat_tables([known.select(list(key)).cast(new.schema), new])
+    first = len(rows) - len(new)
+    numbers = _numbered(rows.columns, zeros_are_one=True)
+    memory = dict(zip(numbers[:first], () if known is None else known.column("mz_known").to_pylist(), strict=True))
+    behind: list[str | None] = []
+    for own, place in zip(numbers[first:], records.column("mz_place").to_pylist(), strict=True):
+        (after,) = remembered_one_by_one(memory.get(own), [place])
+        behind.append(after)
+        if after:
+            memory[own] = after
+    found = records.append_column("mz_known", pa.array(behind, pa.string()))
+    return found.filter(pa.array([one != STALE for one in behind], pa.bool_()))
+
+
+def memories(fresh_records: pa.Table, *, columns: Sequence[str], key: Sequence[str]) -> pa.Table:
+    """Returns what is remembered behind records, as records: see `debezium.memories`."""
+    told = fresh_records.filter(fresh_records.column("mz_known").is_valid())
+    data = {own: told.column(name) for name, own in zip((*key, "mz_known"), columns, strict=True)}
+    deleted, errors = pa.repeat(pa.scalar(False), len(told)), pa.nulls(len(told), pa.string())
+    return pa.table({**data, TIME: told.column(TIME), "mz_deleted": deleted, ERROR: errors})
 
 
 def _numbered(columns: Sequence[pa.ChunkedArray], *, zeros_are_one: bool) -> list[int]:

@@ -8,7 +8,8 @@ A format's reader yields a frame of these columns:
 - `mz_null_key`, `mz_deleted`: whether the key, or the value, is null as a whole;
 - `mz_cell_<i>`: the i-th declared column's text, or a value that already has a physical type (Parquet);
 - `mz_cell_faults`: for each declared column why its cell, which is not NULL, holds nothing that can be stored, or NULL;
-  NULL as a whole if none has such a fault.
+  NULL as a whole if none has such a fault;
+- `mz_place`, of changes that Debezium writes: where in a log the record stands (`log_place`), or NULL.
 """
 
 from __future__ import annotations

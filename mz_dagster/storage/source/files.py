@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Format = Literal["json", "csv", "parquet", "avro"]
 
 #: What a record has beside its data, under names that no column of a source can have.
-RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted"))
+RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted", "mz_place", "mz_known"))
 #: What ends the name of a copy: a name that says nothing of a compression, by which Spark would go.
 _COPY = ".copy"
 #: What is made of a file of Avro is in memory up to so many bytes.

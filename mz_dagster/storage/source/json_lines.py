@@ -45,6 +45,7 @@ def cells_of_json(
         *PLACE,
         F.when(F.col("mz_bad_bytes"), F.lit(BAD_BYTES)).otherwise(record["mz_malformed"]).alias("mz_malformed"),
         *(record[name].alias(name) for name in _record().names[1:4]),
+        *((record["mz_place"].alias("mz_place"),) if debezium else ()),
         *(F.get(record["mz_cells"], F.lit(i)).alias(cell(i)) for i in range(len(columns))),
         record["mz_cell_faults"].alias("mz_cell_faults"),
     )
@@ -60,5 +61,6 @@ def _record() -> T.StructType:
             T.StructField("mz_deleted", T.BooleanType()),
             T.StructField("mz_cells", T.ArrayType(T.StringType())),
             T.StructField("mz_cell_faults", T.ArrayType(T.StringType())),
+            T.StructField("mz_place", T.StringType()),
         ]
     )

@@ -14,10 +14,12 @@ from collections.abc import Callable, Sequence
 
 from mz_dagster.functions.jsonb import jsonb
 from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.storage.envelope.log_place import place_of
 
 #: Why the line cannot be read; why its value cannot, although its key can; whether the key, and whether the value, is
-#: null as a whole; each column's text; and why a column's text cannot be had, or None if all can.
-JsonRecord = tuple[str | None, str | None, bool, bool, list[str | None] | None, list[str | None] | None]
+#: null as a whole; each column's text; why a column's text cannot be had, or None if all can; and where in a log it
+#: stands, of a change that says so.
+JsonRecord = tuple[str | None, str | None, bool, bool, list[str | None] | None, list[str | None] | None, str | None]
 Reader = Callable[[str], JsonRecord]
 
 #: What JSON may have around it.
@@ -58,8 +60,8 @@ def reader(
             return _malformed(node)
         values = list(map(node.get, names))
         if no_json and _are_texts(values, line):
-            return None, None, False, False, values, None
-        return None, None, False, False, *_columns(line, names, keep_json, [(node, ())] * len(names))
+            return None, None, False, False, values, None, None
+        return None, None, False, False, *_columns(line, names, keep_json, [(node, ())] * len(names)), None
 
     def read_upsert(line: str) -> JsonRecord:
         node = _document(line)
@@ -71,10 +73,10 @@ def reader(
         if no_json and keyed is not None and valued is not None:
             values = [(keyed if name in keys else valued).get(name) for name in names]
             if _are_texts(values, line):
-                return None, None, False, False, values, None
+                return None, None, False, False, values, None, None
         places = [(keyed, ("key",)) if name in keys else (valued, ("value",)) for name in names]
         deleted = valued is None and fault is None
-        return None, fault, keyed is None, deleted, *_columns(line, names, keep_json, places)
+        return None, fault, keyed is None, deleted, *_columns(line, names, keep_json, places), None
 
     keys = frozenset(key or ())
     no_json = not any(keep_json)
@@ -97,7 +99,7 @@ def debezium_reader(names: Sequence[str], keep_json: Sequence[bool], key: Sequen
         if type(node) is str:
             return _malformed(node)
         if node == {"key": None, "value": None}:
-            return None, None, True, True, [None] * len(names), None
+            return None, None, True, True, [None] * len(names), None, None
         path: tuple[str, ...] = ()
         if "op" not in node and "payload" in node:
             why = _member_fault(node, "payload")
@@ -126,7 +128,7 @@ def debezium_reader(names: Sequence[str], keep_json: Sequence[bool], key: Sequen
             faults = [
                 _NOT_THERE if row.get(name) == _UNAVAILABLE else one for name, one in zip(names, faults, strict=True)
             ]
-        return None, None, False, op == "d", texts, faults
+        return None, None, False, op == "d", texts, faults, place_of(node)
 
     return read_change
 
@@ -156,7 +158,7 @@ def _document(line: str) -> jsonb.Node:
 
 
 def _malformed(why: str) -> JsonRecord:
-    return why, None, True, False, None, None
+    return why, None, True, False, None, None, None
 
 
 def _member_fault(node: dict[str, jsonb.Node], name: str) -> str | None:

@@ -6,7 +6,8 @@ A record frame has, per record:
   the key's columns are kept;
 - `mz_timestamp`, `mz_path`, `mz_block`, `mz_row`: the tick, and the order within the tick;
 - `mz_deleted`: the record deletes its key;
-- `mz_error`: why it is malformed, `<SQLSTATE> <message> (file "...", line n, column "...")`, or NULL.
+- `mz_error`: why it is malformed, `<SQLSTATE> <message> (file "...", line n, column "...")`, or NULL;
+- `mz_place`, of changes that Debezium writes: where in a log it stands (`log_place`), or NULL.
 
 A malformed record is data. With the envelope `upsert` it takes the place of its key's row, until the next record of
 that key. If the key itself cannot be decoded, is null or has a NULL column, the error stands under the NULL key (all of
@@ -22,7 +23,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding, in_shard, shard_names
-from mz_dagster.scalars.types import Column
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.source.cells import PLACE, cell
@@ -51,16 +51,17 @@ def read_records(spark: SparkSession, source: Described, bindings: Sequence[Bind
         for cells in _cells(spark, source, bindings)
     ]
     if not frames:
-        return spark.createDataFrame([], record_schema(source.columns))
+        return spark.createDataFrame([], record_schema(source))
     return reduce(lambda whole, one: whole.unionByName(one), frames)
 
 
-def record_schema(columns: Sequence[Column]) -> T.StructType:
-    """Returns the schema of a record frame."""
-    schema = T.StructType([T.StructField(column.name, spark_type(column.type)) for column in in_shard(columns)])
+def record_schema(source: Described) -> T.StructType:
+    """Returns the schema of a frame of a source's records."""
+    schema = T.StructType([T.StructField(column.name, spark_type(column.type)) for column in in_shard(source.columns)])
     schema.add("mz_timestamp", T.LongType()).add("mz_path", T.StringType())
     schema.add("mz_block", T.LongType()).add("mz_row", T.LongType())
-    return schema.add("mz_deleted", T.BooleanType()).add("mz_error", T.StringType())
+    schema.add("mz_deleted", T.BooleanType()).add("mz_error", T.StringType())
+    return schema.add("mz_place", T.StringType()) if source.debezium else schema
 
 
 def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) -> list[DataFrame]:
@@ -108,6 +109,7 @@ def _with_partition(spark: SparkSession, cells: DataFrame, source: Described, bi
         "mz_value_malformed",
         "mz_null_key",
         "mz_deleted",
+        *(("mz_place",) if source.debezium else ()),
         *(F.col(cell(place[name]) if name in place else said[name]).alias(cell(i)) for i, name in enumerate(names)),
         F.when(own.isNotNull(), faults).alias("mz_cell_faults"),
     )
@@ -150,6 +152,7 @@ def _records(cells: DataFrame, source: Described) -> DataFrame:
         *faults,
         (F.col("mz_null_key") & F.lit(upsert)).alias("mz_null_key"),
         (F.col("mz_deleted") & F.lit(upsert)).alias("mz_deleted"),
+        *(("mz_place",) if source.debezium else ()),
     )
     in_key = [i for i, column in enumerate(columns) if column.name in key]
     in_value = [i for i, column in enumerate(columns) if column.name not in key]
@@ -190,6 +193,7 @@ def _records(cells: DataFrame, source: Described) -> DataFrame:
         *PLACE,
         (deleted & message.isNull()).alias("mz_deleted"),
         F.when(message.isNotNull(), error).alias("mz_error"),
+        *((F.when(keyed, F.col("mz_place")).alias("mz_place"),) if source.debezium else ()),
     )
 
 

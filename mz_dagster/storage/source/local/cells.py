@@ -29,6 +29,7 @@ class Cells:
         null_keys: The rows whose key is null as a whole.
         deleted: The rows whose value is null as a whole.
         faults: For each declared column why cells hold nothing that can be stored; may be shorter than `columns`.
+        places: Where in a log rows stand, of those that say so (`log_place`).
     """
 
     numbers: Sequence[int]
@@ -38,6 +39,7 @@ class Cells:
     null_keys: Collection[int] = frozenset()
     deleted: Collection[int] = frozenset()
     faults: Sequence[Mapping[int, str]] = ()
+    places: Mapping[int, str] = field(default_factory=dict)
 
 
 def text_lines(content: bytes) -> Iterator[tuple[int, str | None]]:

@@ -45,7 +45,7 @@ def _cells(
     at_once = columns_of_json(texts_only, columns, key) if by_columns and len(texts_only) == len(portion) else None
     found = _Portion(len(columns))
     for number, line in portion if at_once is None else compress(portion, at_once[1].to_pylist()):
-        found.add(number, (BAD_BYTES, None, True, False, None, None) if line is None else read(line))
+        found.add(number, (BAD_BYTES, None, True, False, None, None, None) if line is None else read(line))
     if at_once is None:
         return found.cells()
     cells, apart = at_once
@@ -64,14 +64,17 @@ class _Portion:
         self._null_keys: set[int] = set()
         self._deleted: set[int] = set()
         self._faults: list[dict[int, str]] = [{} for _ in range(width)]
+        self._places: dict[int, str] = {}
 
     def add(self, number: int, record: json_record.JsonRecord) -> None:
-        malformed, value_malformed, is_null_key, is_deleted, cells, faults = record
+        malformed, value_malformed, is_null_key, is_deleted, cells, faults, place = record
         if malformed == json_record.NO_RECORD:
             return
         row = len(self.numbers)
         self.numbers.append(number)
         self._rows.append(self._nothing if cells is None else cells)
+        if place is not None:
+            self._places[row] = place
         if cells is not None and not (value_malformed or is_null_key or is_deleted or faults):
             return
         if malformed is not None:
@@ -121,4 +124,5 @@ class _Portion:
             null_keys=self._null_keys,
             deleted=self._deleted,
             faults=self._faults,
+            places=self._places,
         )

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mz_dagster.catalog import in_shard
-from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.source.csv_header import read_header
 from mz_dagster.storage.source.described import Described, is_typed, unit_of
@@ -31,11 +30,12 @@ from mz_dagster.storage.source.partition_folders import partition_texts
 _NOWHERE = Path()
 
 
-def record_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Returns the schema of a table of records."""
-    data = [(column.name, arrow_type(column.type)) for column in in_shard(columns)]
+def record_schema(source: Described) -> pa.Schema:
+    """Returns the schema of a table of a source's records."""
+    data = [(column.name, arrow_type(column.type)) for column in in_shard(source.columns)]
     place = [("mz_timestamp", pa.int64()), ("mz_path", pa.string()), ("mz_row", pa.int64())]
-    return pa.schema([*data, *place, ("mz_deleted", pa.bool_()), ("mz_error", pa.string())])
+    said = [("mz_place", pa.string())] if source.debezium else []
+    return pa.schema([*data, *place, ("mz_deleted", pa.bool_()), ("mz_error", pa.string()), *said])
 
 
 def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> pa.Table:
@@ -48,7 +48,7 @@ def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> 
     Raises:
         SourceUnreadable: A file is not of the source's format and columns.
     """
-    schema = record_schema(source.columns)
+    schema = record_schema(source)
     portions = [
         pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
         for tick, path, content in files
@@ -103,6 +103,7 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
         without(value, unkeyed if key is not None and column.name in key else gone)
         for column, value in zip(columns, values, strict=True)
     ]
+    said = [pa.array([None if row in unkeyed else cells.places.get(row) for row in range(rows)], pa.string())]
     return [
         *data,
         pa.repeat(pa.scalar(tick, pa.int64()), rows),
@@ -110,6 +111,7 @@ def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.A
         pa.array(cells.numbers, pa.int64()),
         pa.array(map((gone - errors.keys()).__contains__, range(rows)), pa.bool_()),
         pa.array(map(errors.get, range(rows)), pa.string()),
+        *(said if source.debezium else ()),
     ]
 
 
