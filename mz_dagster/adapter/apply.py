@@ -3,9 +3,10 @@
 Carries out a change plan. What is new is created. What changed, and everything that reads it, gets new ids and hydrates
 at the next step, while the old collections stay readable under their ids as long as something uses them; the names move
 in one swap. So does what this release plans otherwise than the one that made it (`replanning`), before all else and
-whoever made it. What has another name or other words, and computes what it did, keeps its contents. A table gets new
-columns, defaults and constraints before all that (`applying`); one that would lose values is refused, since its
-rows exist nowhere else. What the files no longer define is dropped only if that is asked for.
+whoever made it. What has another name or other words, and computes what it did, keeps its contents. A connection or a
+secret that changed leads elsewhere from then on, and what uses it goes on with it. A table gets new columns, defaults
+and constraints before all that (`applying`); one that would lose values is refused, since its rows exist nowhere else.
+What the files no longer define is dropped only if that is asked for.
 
 What cannot be used of the files, and what reads it, stays as it was; the rest is applied all the same, and the plan
 says what was not.
@@ -91,7 +92,7 @@ def apply_objects(
         name = GlobalId(change.name)
         if change.stays and change.old is not None:
             reads[name] = change.old.id
-            if change.action in (Action.RENAME, Action.REWORD):
+            if change.action in (Action.RENAME, Action.REWORD) or _leads_elsewhere(change):
                 redefined[change.old.id] = _redefinition(change, change.old, reads)
             continue
         if change.old is not None:
@@ -115,16 +116,25 @@ def _unaltered(change: Change) -> BadProjectFile:
     )
 
 
+def _leads_elsewhere(change: Change) -> bool:
+    """Returns whether a connection or a secret goes on as another one, and all that uses it with it."""
+    return change.action is Action.ALTER and not change.alterations
+
+
 def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, GlobalId | Ref]) -> Redefinition:
     """Returns what an object is called and says from here on; what it reads is there, and stays."""
     definition = change.object.definition
 
-    def known(id: GlobalId) -> GlobalId:
+    leads_elsewhere = _leads_elsewhere(change)
+
+    def known(id: GlobalId) -> GlobalId | Ref:
         found = reads.get(id, id)
-        assert not isinstance(found, Ref), "what reads something new is new"
+        assert leads_elsewhere or not isinstance(found, Ref), "what else reads something new is new"
         return found
 
-    dependencies = {name: id for name, id in old.dependencies.items() if name.startswith("collection ")}
+    dependencies: dict[str, GlobalId | Ref] = {
+        name: id for name, id in old.dependencies.items() if name.startswith("collection ")
+    }
     dependencies |= {name: known(id) for name, id in definition.dependencies.items()}
     options = {name: value for name, value in old.options.items() if name not in (COMMENTS, PRIVILEGES, BOUND_SHAPES)}
     options.pop(SCHEMA, None)
@@ -134,7 +144,7 @@ def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, Globa
         options[BOUND_SHAPES] = {str(known(id)): version for id, version in definition.shapes.items()}
     if definition.plan is not None:  # of the same rows, however many columns a table has by now that it reads
         options |= {"arrangements": plan_digest(definition.plan), "release": __version__}
-    return Redefinition(change.name, definition.text, dependencies, options)
+    return Redefinition(change.name, definition.text, dependencies, options, old.sql if leads_elsewhere else None)
 
 
 def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: CatalogDefinitions) -> ProjectFiles:

@@ -207,7 +207,7 @@ class CatalogDefinitions:
         Raises:
             InternalError: What was bound once does not bind any more.
         """
-        known = self._known.definitions.get(id)
+        known = self._known_since(self._catalog.versions_of(id)[1]).definitions.get(id)
         return self.definition_of(self._catalog.object(id)) if known is None or known.kind == "table" else known
 
     def definition_of(self, row: ObjectRow) -> Definition:
@@ -366,14 +366,9 @@ class CatalogDefinitions:
         """Returns the names of a timeline's sources by their ids, in order of creation, whatever is wrong with them."""
         return {row.id: called(row) for row in self._catalog.state().objects("source") if row.timeline == timeline}
 
-    def source(self, id: GlobalId, values: int = 0) -> Source:
-        """Returns what fills a source.
-
-        Args:
-            id: The source.
-            values: The number of the last change of types that it is known to have to do with.
-        """
-        known = self._known_since(values)
+    def source(self, id: GlobalId) -> Source:
+        """Returns what fills a source."""
+        known = self._known_since(self._catalog.versions_of(id)[1])
         if id not in known.sources:
             known.sources[id] = source_of(self.definition(id), self._project)
         return known.sources[id]
@@ -384,7 +379,7 @@ class CatalogDefinitions:
 
     def _filled(self, row: ObjectRow, name: str, owned: Sequence[ObjectRow], key: tuple[int, ...]) -> list[Node]:
         """Returns a source's node, behind that of what remembers what its keys were told, if there is such."""
-        source = self.source(row.id, row.values)
+        source = self.source(row.id)
         nodes: list[Node] = [
             SourceNode(one.id, f"{name} (memory)", source, tuple(range(len(one.columns) - 1)), one.id, row.id)
             for one in owned

@@ -19,6 +19,7 @@ from enum import Enum
 from itertools import pairwise
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called
+from mz_dagster.adapter.connection_users import UsedOtherwise, check_users
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.equivalence import are_equivalent, named_as
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
@@ -27,6 +28,7 @@ from mz_dagster.catalog import ObjectRow, in_shard
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.sql import AlterTable, AlterType, parse, same_tokens
+from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret, connection_text
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.schemas import written
 from mz_dagster.sql.table_changes import alteration_to
@@ -64,7 +66,7 @@ class Change:
         reason: Why, as a clause about it.
         old: What bears its name in the catalog now, or None.
         held_by: The names of what sessions made that reads `old`, which therefore lives on for them, without a name.
-        alterations: What makes of a table, or a type, what the file says.
+        alterations: What makes of a table, or a type, what the file says; a connection or a secret needs none.
     """
 
     object: ProjectObject
@@ -248,6 +250,7 @@ class _Comparison:
 
     def __init__(self, definitions: CatalogDefinitions | None, rows: Sequence[ObjectRow]) -> None:
         self._definitions = definitions
+        self._rows = rows
         self._stored = {row.id: in_shard(row.shapes.stored) for row in rows if row.shapes is not None}
         self._kept: dict[str, GlobalId] = {}
         self._fresh: set[str] = set()
@@ -274,6 +277,8 @@ class _Comparison:
             was = f'it was "{row.name}", and ' if is_renamed else ""
             return Change(one, Action.ALTER, f"{was}its definition changed: {told}", row, (), alterations)
         reason = _difference(one, row, self._kept, self._fresh)
+        if reason is not None and row.kind in ("connection", "secret"):
+            return self._led_elsewhere(one, row, reason)
         if reason is None and self._altered.intersection(one.depends) and not self._is_bound_alike(one, row):
             reason = f"it reads {', '.join(sorted(self._altered.intersection(one.depends)))}, which has other columns"
         if reason is None and not is_renamed:
@@ -283,6 +288,27 @@ class _Comparison:
                 return Change(one, Action.RENAME, f'it was "{row.name}", and is computed as it was', row)
             return Change(one, Action.REWORD, "its text changed, and not what it computes", row)
         return Change(one, Action.REPLACE, reason, row)
+
+    def _led_elsewhere(self, one: ProjectObject, row: ObjectRow, reason: str) -> Change:
+        """Returns what becomes of a connection or a secret that is another one now."""
+        (was,), (now,) = parse(row.sql), parse(one.definition.text)
+        names = {name: id for name, id in row.dependencies.items() if not name.startswith("schema ")}
+        uses = {name: self._kept.get(name) for name in one.definition.dependencies if not name.startswith("schema ")}
+        if isinstance(was, CreateConnection) and isinstance(now, CreateConnection):
+            if was.kind != now.kind:
+                why = f"{reason}: it led to {was.kind.upper()}, and leads to {now.kind.upper()}"
+                return Change(one, Action.REPLACE, why, row)
+            is_same = connection_text(was) == connection_text(now) and names == uses
+        else:
+            is_same = isinstance(was, CreateSecret) and isinstance(now, CreateSecret) and was.reference == now.reference
+        if is_same:
+            return Change(one, Action.REWORD, "its text changed, and not where it leads", row)
+        try:
+            if self._definitions is not None:
+                check_users(self._rows, self._definitions, row, one.definition)
+        except UsedOtherwise as error:
+            return Change(one, Action.REPLACE, f"{reason}: {error.message}", row)
+        return Change(one, Action.ALTER, f"{reason}: what uses it goes on, and takes that way from now on", row)
 
     def _is_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
         """Returns whether an object computes what the catalog's does, from the same."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from mz_dagster.adapter.alter_means import alter_means
 from mz_dagster.adapter.alter_type import alter_values
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
@@ -39,7 +40,7 @@ from mz_dagster.sql import (
     Name,
     parse,
 )
-from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
+from mz_dagster.sql.connection_statements import AlterMeans, CreateConnection, CreateSecret
 from mz_dagster.sql.errors import (
     DuplicateObject,
     DuplicateSchema,
@@ -368,7 +369,22 @@ def _drop_schemas(names: Names, statement: Drop) -> str:
     return "DROP SCHEMA"
 
 
-def rename(names: Names, statement: AlterRename) -> str:
+def alter(names: Names, statement: AlterRename | AlterReset | AlterType | AlterMeans | AlterRetainHistory) -> str:
+    """Alters what is no table, or a table's name or history; returns the command tag."""
+    match statement:
+        case AlterRename():
+            return _rename(names, statement)
+        case AlterReset():
+            return _reset(names, statement)
+        case AlterType():
+            return _alter_type(names, statement)
+        case AlterMeans():
+            return alter_means(names, statement)
+        case AlterRetainHistory():
+            return _alter_retain_history(names, statement)
+
+
+def _rename(names: Names, statement: AlterRename) -> str:
     """Gives an object another name; returns the command tag.
 
     Raises:
@@ -388,7 +404,7 @@ def rename(names: Names, statement: AlterRename) -> str:
     return f"ALTER {statement.kind.upper()}"
 
 
-def reset(names: Names, statement: AlterReset) -> str:
+def _reset(names: Names, statement: AlterReset) -> str:
     """Has a source go on from the newest version of what it reads, or a sink write anew all that it reads.
 
     Raises:
@@ -410,7 +426,7 @@ def reset(names: Names, statement: AlterReset) -> str:
     return f"ALTER {statement.kind.upper()}"
 
 
-def alter_type(names: Names, statement: AlterType) -> str:
+def _alter_type(names: Names, statement: AlterType) -> str:
     """Gives a type another value, or a value another label; returns the command tag.
 
     Raises:
@@ -423,7 +439,7 @@ def alter_type(names: Names, statement: AlterType) -> str:
     return "ALTER TYPE"
 
 
-def alter_retain_history(names: Names, statement: AlterRetainHistory) -> str:
+def _alter_retain_history(names: Names, statement: AlterRetainHistory) -> str:
     """Sets or resets how much history an object keeps; returns the command tag."""
     row = _named(names, statement.name, statement.kind, statement.if_exists)
     if row is not None:

@@ -110,7 +110,7 @@ from mz_dagster.sql import (
     bind_query,
 )
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
+from mz_dagster.sql.connection_statements import AlterMeans, CreateConnection, CreateSecret
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
@@ -137,6 +137,7 @@ _DEFINING = (
     | AlterTable
     | AlterReset
     | AlterType
+    | AlterMeans
     | AlterRetainHistory
     | Comment
     | CreateRole
@@ -556,17 +557,11 @@ class Session:
                 return Result(ddl.create_schema(self._names, statement))
             case Drop():
                 return Result(ddl.drop(self._names, statement))
-            case AlterRename():
-                return Result(ddl.rename(self._names, statement))
             case AlterTable():
                 alter_table(self._peeks, self._names, statement, self._circumstances())
                 return Result("ALTER TABLE")
-            case AlterReset():
-                return Result(ddl.reset(self._names, statement))
-            case AlterType():
-                return Result(ddl.alter_type(self._names, statement))
-            case AlterRetainHistory():
-                return Result(ddl.alter_retain_history(self._names, statement))
+            case AlterRename() | AlterReset() | AlterType() | AlterMeans() | AlterRetainHistory():
+                return Result(ddl.alter(self._names, statement))
             case Comment():
                 return Result(ddl.comment(self._names, statement))
             case Explain():

@@ -44,6 +44,17 @@ class TableAltered(UnknownObject):
         )
 
 
+class Redefined(UnknownObject):
+    """A connection or a secret was given another definition meanwhile; nothing was done."""
+
+    sqlstate = "40001"
+
+    def __init__(self, name: str) -> None:
+        ProgrammingError.__init__(
+            self, f'"{name}" has just been altered by somebody else', hint="Look at it again: SHOW CREATE shows it."
+        )
+
+
 class TypeAltered(UnknownObject):
     """What depends on a type was bound to the values that it had before it was given another; nothing was done."""
 

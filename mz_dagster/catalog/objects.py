@@ -37,6 +37,7 @@ from mz_dagster.catalog.codec import (
 from mz_dagster.catalog.database import Transactions, in_portions, next_ids, recalled
 from mz_dagster.catalog.errors import (
     NameTaken,
+    Redefined,
     SinceBehindInput,
     StillNeeded,
     TableAltered,
@@ -113,6 +114,7 @@ class Objects(Transactions):
             SinceBehindInput: An object would be readable where one of its inputs is not (constraint R).
             WrongDefinition: A description contradicts itself.
             TypeAltered: A type, or what depends on it, is not what that was made up from.
+            Redefined: A connection or secret is not what it was when it was to lead elsewhere.
         """
         check_new(created)
         with self._database.write() as connection:
@@ -122,9 +124,12 @@ class Objects(Transactions):
                 undropped(connection, id)
             granted = {row.name: row.privileges for row in (undropped(connection, id) for id in dropped)}
             take_names(connection, [*dropped, *redefined])
-            for id, one in redefined.items():
-                _redefine(connection, id, one)
             ids = create_rows(connection, created)
+            for id, one in redefined.items():
+                _redefine(connection, id, one, ids)
+            for id, one in redefined.items():
+                if one.before is not None:
+                    _bind_anew(connection, id, self._now_ms())
             for id, new in zip(ids, created, strict=True):
                 if new.name is not None and granted.get(new.name):
                     set_privileges(connection, undropped(connection, id), granted[new.name])
@@ -296,15 +301,27 @@ class Objects(Transactions):
             return tuple(object_of(row, dependencies.get(GlobalId(row.id), {})) for row in rows)
 
 
-def _redefine(connection: Connection, id: GlobalId, other: Redefinition) -> None:
+def _redefine(connection: Connection, id: GlobalId, other: Redefinition, created: Sequence[GlobalId]) -> None:
     """Gives an object, which has no name by now, another name and text."""
+    row = _object(connection, id)
+    if other.before not in (None, row.sql):
+        raise Redefined(other.name)
     give_name(connection, other.name, id)
-    kept = {key: value for key, value in _object(connection, id).options.items() if key in (COMMENTS, PRIVILEGES)}
+    kept = {key: value for key, value in row.options.items() if key in (COMMENTS, PRIVILEGES, VALUES)}
     options = {**other.options, **kept}
     connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(sql=other.sql, options=json_text(options)))
     connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))
-    for name, dependency in sorted(other.dependencies.items()):
+    for name, known in sorted(other.dependencies.items()):
+        dependency = created[known.position] if isinstance(known, Ref) else known
         connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
+
+
+def _bind_anew(connection: Connection, id: GlobalId, now: int) -> None:
+    """Has an object and all that depends on it be bound anew, wherever they are known, to what it stands for now."""
+    (number,) = next_ids(connection, "object", 1)
+    for one in (id, *_dependants(_entries(connection, now), id)):
+        options = json_text({**_object(connection, one).options, VALUES: number})
+        connection.execute(update(OBJECT).where(OBJECT.c.id == one).values(options=options))
 
 
 def set_privileges(connection: Connection, row: ObjectRow, granted: Mapping[int, str]) -> None:
@@ -622,10 +639,12 @@ def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
 
 def _dependants(entries: Mapping[GlobalId, Entry], id: GlobalId) -> set[GlobalId]:
     """Returns everything that depends on an object, directly or not."""
-    reached = {id}
-    for entry in entries.values():  # in order of creation, so dependants come after what they depend on
-        if reached & set(entry.dependencies):
-            reached.add(entry.id)
+    reached, size = {id}, 0
+    while size < len(reached):  # once, but for a connection that was given what is newer than it
+        size = len(reached)
+        for entry in entries.values():  # in order of creation, so dependants come after what they depend on
+            if reached & set(entry.dependencies):
+                reached.add(entry.id)
     return reached - {id}
 
 

@@ -257,19 +257,22 @@ class TypeAlteration:
 
 @dataclass(frozen=True, slots=True)
 class Redefinition:
-    """Another name and text of an object that is what it was.
+    """Another name and text of an object that is what it was; or of a connection or a secret, which leads elsewhere.
 
     Attributes:
         name: Its name.
         sql: Its definition.
-        dependencies: What it reads, as before, by the names used in that.
+        dependencies: What it reads, as before, by the names used in that. Of a connection it may be another, and a
+            `Ref` denotes one that is created with it.
         options: Its options, but for comments and privileges.
+        before: The definition of one that leads elsewhere, as it was; what depends on it is bound anew. Else None.
     """
 
     name: str
     sql: str
-    dependencies: Mapping[str, GlobalId]
+    dependencies: Mapping[str, GlobalId | Ref]
     options: Mapping[str, Any]
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def reread(engine: Engine, name: str, progress: Progress = quiet) -> Reread:
                 hint="Wait until it has finished, and try again.",
             )
         row = engine.catalog.collection(found.id)
-        source = engine.definitions.source(row.id, found.values)
+        source = engine.definitions.source(row.id)
         bindings = engine.catalog.bindings(row.id, 0, row.upper.only)
         count = sum(len(one.files) for one in bindings)
         progress(f'comparing {count} files of "{name}" with what was read')

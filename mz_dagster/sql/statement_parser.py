@@ -12,7 +12,14 @@ from collections.abc import Callable
 
 from mz_dagster.sql.altering import parse_alter_table
 from mz_dagster.sql.check_statement import parse_create_check
-from mz_dagster.sql.connection_statements import parse_create_connection, parse_create_secret
+from mz_dagster.sql.connection_statements import (
+    AlterConnection,
+    AlterSecret,
+    parse_alter_connection,
+    parse_alter_secret,
+    parse_create_connection,
+    parse_create_secret,
+)
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.cursor_statements import parse_close, parse_declare, parse_fetch
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
@@ -339,7 +346,7 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop | DropRole:
 
 def _alter(
     cursor: TokenCursor, common: Common
-) -> AlterRename | AlterReset | AlterRetainHistory | AlterRole | AlterTable | AlterType:
+) -> AlterConnection | AlterRename | AlterReset | AlterRetainHistory | AlterRole | AlterSecret | AlterTable | AlterType:
     cursor.expects("alter")
     if cursor.sees("role|user"):
         return parse_alter_role(cursor, common)
@@ -365,6 +372,10 @@ def _alter(
     if cursor.accepts("rename"):
         cursor.expects("to")
         return AlterRename(*common, kind, name, cursor.identifier("the new name"), if_exists)
+    if kind == "connection":
+        return parse_alter_connection(cursor, common, name, if_exists)
+    if kind == "secret":
+        return parse_alter_secret(cursor, common, name, if_exists)
     if cursor.accepts("reset"):
         if kind in ("source", "sink") and not cursor.current.is_symbol("("):
             return AlterReset(*common, kind, name, if_exists)

@@ -8,11 +8,13 @@ import pytest
 
 from mz_dagster import Error
 from mz_dagster.adapter import Connection, Engine, Project
+from mz_dagster.adapter.change_plan import Action, ChangePlan, plan_changes
+from mz_dagster.adapter.connection_users import UsedOtherwise
 from mz_dagster.adapter.project_files import load_project
-from mz_dagster.catalog import StillNeeded
+from mz_dagster.catalog import Redefined, Redefinition, StillNeeded
 from mz_dagster.operations.backup import backup
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
-from mz_dagster.storage.object_store import S3, SecretUnavailable
+from mz_dagster.storage.object_store import S3, Secret, SecretUnavailable
 from tests.errors import says_what_to_do
 
 PLANTED = "plAnted/Secret+7f3c"
@@ -139,12 +141,141 @@ def test_files_have_them_too(connection: Connection, tmp_path: Path) -> None:
         assert engine.apply().created == ("key", "store", "t")
         assert not engine.apply().changed
         assert connection.execute("SHOW SECRETS").fetchall() == [("key", "secret")]
+        id = engine.collection_of("t")
         (assets / "store.sql").write_text(f"{STORE.replace('here', 'there')};\n{SECRET};\n{source};\n")
         files = {one.name: one.definition for one in load_project(engine.project).objects}
         assert isinstance(files["t"].means, S3)
         assert dict(files["t"].means.options)["endpoint"] == "http://there:1", "nobody kept what it was"
-        assert engine.apply().replaced == ("store", "t")
+        planned = plan_changes(load_project(engine.project), engine.catalog.objects(), engine.definitions)
+        assert reason_of(planned, "store") == (
+            "its definition changed: what uses it goes on, and takes that way from now on"
+        )
+        applied = engine.apply()
+        assert (applied.names(Action.ALTER), applied.replaced) == (("store",), ())
+        assert engine.collection_of("t") == id
         assert dict(store_of(connection, "store").options)["endpoint"] == "http://there:1"
-        means = engine.definitions.definition(engine.collection_of("t")).means
-        assert isinstance(means, S3)
-        assert dict(means.options)["endpoint"] == "http://there:1"
+        assert options_of(engine, "t")["endpoint"] == "http://there:1"
+        token = "CREATE SECRET token AS 'file:token'"  # a new secret, which the connection has from then on
+        with_token = STORE.replace("here", "there").replace("ENDPOINT", "SESSION TOKEN = SECRET token, ENDPOINT")
+        (assets / "store.sql").write_text(f"{with_token};\n{token};\n{SECRET};\n{source};\n")
+        applied = engine.apply()
+        assert (applied.created, applied.names(Action.ALTER), applied.replaced) == (("token",), ("store",), ())
+        assert options_of(engine, "t")["session token"] == Secret("token", "file:token")
+        with pytest.raises(StillNeeded, match="store, t"):
+            connection.execute("DROP SECRET token")
+        elsewhere = SECRET.replace("MZ_TEST_KEY", "MZ_TEST_OTHER")
+        reworded = with_token.replace("ENDPOINT 'http", "ENDPOINT = 'http")
+        (assets / "store.sql").write_text(f"{reworded};\n{token};\n{elsewhere};\n{source};\n")
+        applied = engine.apply()
+        assert (applied.names(Action.ALTER), applied.names(Action.REWORD)) == (("key",), ("store",))
+        assert options_of(engine, "t")["secret access key"] == Secret("key", "${MZ_TEST_OTHER}")
+        assert engine.collection_of("t") == id
+        (assets / "store.sql").write_text("CREATE CONNECTION store TO GCS ();\n" + source.replace("s3:", "gs:"))
+        applied = engine.apply()
+        assert set(applied.replaced) == {"store", "t"}
+        assert reason_of(applied, "store") == "its definition changed: it led to S3, and leads to GCS"
+        assert not engine.apply().changed
+
+
+def reason_of(plan: ChangePlan, name: str) -> str:
+    return next(one.reason for one in plan.changes if one.name == name)
+
+
+def options_of(engine: Engine, name: str) -> dict[str, str | Secret]:
+    means = engine.definitions.definition(engine.collection_of(name)).means
+    assert isinstance(means, S3)
+    return dict(means.options)
+
+
+def test_a_connection_is_altered_and_what_uses_it_goes_on(connection: Connection, tmp_path: Path) -> None:
+    for statement in (SECRET, STORE, "CREATE SECRET token AS 'file:token'", "CREATE SCHEMA lake"):
+        connection.execute(statement)
+    connection.execute("CREATE SOURCE t (a bigint) FROM DELTA (URI 's3://lake/t', CONNECTION store)")
+    with Engine(Project.load(tmp_path)) as other:  # another process, which knows what was
+        id = other.collection_of("t")
+        assert options_of(other, "t")["endpoint"] == "http://here:1"
+        connection.execute("ALTER SECRET key RENAME TO lock")
+        connection.execute(
+            "ALTER CONNECTION store SET (ENDPOINT = 'http://there:1', SESSION TOKEN = SECRET token, REGION 'x''y')"
+        )
+        for engine in (other, connection.engine):
+            assert options_of(engine, "t") == {
+                "access key id": "me",
+                "secret access key": Secret("key", "${MZ_TEST_KEY}"),  # as it was called when it was created
+                "endpoint": "http://there:1",
+                "session token": Secret("token", "file:token"),
+                "region": "x'y",
+            }
+            assert engine.collection_of("t") == id
+        assert connection.execute("SHOW CREATE CONNECTION store").fetchall()[0][1] == (
+            "CREATE CONNECTION store TO S3 (ACCESS KEY ID = 'me', SECRET ACCESS KEY = SECRET lock, "
+            "ENDPOINT = 'http://there:1', SESSION TOKEN = SECRET token, REGION = 'x''y')"
+        )
+        connection.execute("ALTER SECRET lock AS '${MZ_TEST_OTHER}'")
+        connection.execute("ALTER CONNECTION store RESET (SESSION TOKEN, REGION), SET (ACCESS KEY ID = 'you')")
+        connection.execute("ALTER CONNECTION IF EXISTS nothing SET (REGION = 'x')")
+        connection.execute("ALTER SECRET IF EXISTS nothing AS 'file:x'")
+        assert {key: getattr(one, "reference", one) for key, one in options_of(other, "t").items()} == {
+            "access key id": "you",
+            "secret access key": "${MZ_TEST_OTHER}",
+            "endpoint": "http://there:1",
+        }
+        connection.execute("DROP SECRET token")
+    with Engine(Project.load(tmp_path)) as later:
+        assert options_of(later, "t")["access key id"] == "you"
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "text"),
+    [
+        ("ALTER CONNECTION store SET (URL = 'http://x/y')", InvalidTableDefinition, "leads to S3, which has no option"),
+        ("ALTER CONNECTION store RESET (ACCESS KEY ID)", InvalidTableDefinition, "go together"),
+        ("ALTER CONNECTION store SET (REGION 'a'), RESET (REGION)", InvalidSyntax, "given twice"),
+        ("ALTER CONNECTION store SET (SESSION TOKEN = SECRET nothing)", UndefinedObject, 'secret "nothing"'),
+        ("ALTER CONNECTION store SET (BUCKET = 'b')", InvalidSyntax, "expected"),
+        ("ALTER CONNECTION store SET ()", InvalidSyntax, "expected"),
+        ("ALTER CONNECTION store", InvalidSyntax, "expected SET or RESET"),
+        ("ALTER CONNECTION nothing SET (REGION 'a')", Error, "does not exist"),
+        ("ALTER CONNECTION key SET (REGION 'a')", WrongObjectKind, "is a secret"),
+        ("ALTER SECRET store AS 'file:x'", WrongObjectKind, "is a connection"),
+        ("ALTER CONNECTION web SET (URL = 'http://here:1/other')", UsedOtherwise, 'source "page" would not bind'),
+        ("ALTER CONNECTION web RESET (URL)", InvalidTableDefinition, "requires a URL"),
+        (f"ALTER CONNECTION store SET (SESSION TOKEN '{PLANTED}')", InvalidTableDefinition, "has to be a secret"),
+        (f"ALTER SECRET key AS '{PLANTED}'", InvalidTableDefinition, "is not a reference"),
+        (f"ALTER SECRET key '{PLANTED}'", InvalidSyntax, "expected AS"),
+    ],
+)
+def test_what_a_connection_cannot_become_says_why_and_changes_nothing(
+    connection: Connection, statement: str, error: type[Error], text: str
+) -> None:
+    for one in (SECRET, STORE, "CREATE CONNECTION web TO HTTP (URL = 'http://here:1/pages')"):
+        connection.execute(one)
+    connection.execute(
+        "CREATE SOURCE page (a bigint) FROM FILES (URI 'http://here:1/pages/list.txt', CONNECTION web) FORMAT JSON"
+    )
+    before = connection.engine.catalog.objects()
+    with pytest.raises(error, match=text) as raised:
+        connection.execute(statement)
+    assert PLANTED not in f"{raised.value} {raised.value.shown()} {raised.value.detail} {raised.value.hint}"
+    assert connection.engine.catalog.objects() == before
+
+
+def test_it_is_not_altered_in_a_transaction(connection: Connection) -> None:
+    connection.execute(SECRET)
+    connection.execute("BEGIN")
+    with pytest.raises(Error, match="transaction block"):
+        connection.execute("ALTER SECRET key AS 'file:x'")
+    connection.execute("ROLLBACK")
+
+
+def test_of_two_who_alter_a_connection_at_once_one_is_told(connection: Connection) -> None:
+    connection.execute(SECRET)
+    connection.execute(STORE)
+    catalog = connection.engine.catalog
+    row = catalog.resolve_name("store")
+    assert row is not None
+    connection.execute("ALTER CONNECTION store SET (REGION = 'a')")
+    late = Redefinition("store", STORE, row.dependencies, row.options, before=row.sql)
+    with pytest.raises(Redefined, match="just been altered"):
+        catalog.swap((), (), {row.id: late})
+    assert dict(store_of(connection, "store").options)["region"] == "a"

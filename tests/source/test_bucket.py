@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.adapter import Connection
+from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedObject
@@ -213,6 +214,36 @@ def test_a_kill_anywhere_loses_and_doubles_nothing(
         assert process.exitcode == -signal.SIGKILL
         poll(connection)
         assert held(connection) == Counter((one,) for one in range(number + 1))
+
+
+def test_a_connection_that_is_altered_is_taken_up_by_the_next_poll_and_write(
+    connection: Connection, prefix: Prefix, tmp_path: Path, store: Store
+) -> None:
+    sink = f"s3://{BUCKET}/out of {abs(hash(prefix.name))}".replace(" ", "_")
+    connection.execute(
+        f"CREATE SOURCE s (id integer, PRIMARY KEY (id)) FROM {prefix.files()} FORMAT JSON ENVELOPE UPSERT"
+    )
+    connection.execute(f"CREATE SINK k FROM s INTO DELTA (URI '{sink}', CONNECTION store) ENVELOPE UPSERT")
+    prefix.put("0.jsonl", '{"key": {"id": 1}, "value": {}}')
+    poll(connection)
+    assert held(connection) == Counter([(1,)])
+    id = connection.engine.collection_of("s")
+    prefix.put("1.jsonl", '{"key": {"id": 2}, "value": {}}')
+    with opened(tmp_path) as other:  # another process, which has used the old way
+        poll(other)
+        connection.execute("ALTER CONNECTION store SET (ENDPOINT = 'http://127.0.0.1:9')")
+        prefix.put("2.jsonl", '{"key": {"id": 3}, "value": {}}')
+        for one in (other, connection):
+            with pytest.raises(Error, match="cannot"):
+                poll(one)
+        connection.execute(f"ALTER CONNECTION store SET (ENDPOINT = '{store.endpoint}')")
+        for one in (other, connection):
+            poll(one)
+            assert held(one) == Counter([(1,), (2,), (3,)])
+    assert connection.engine.collection_of("s") == id
+    (found,) = connection.execute("SHOW SINKS").fetchall()
+    assert found[0] == "k"
+    assert not [one for one in examine(tmp_path, deep=True).findings if "sink" in one.check]
 
 
 def test_what_is_no_place_is_refused(connection: Connection, prefix: Prefix, monkeypatch: pytest.MonkeyPatch) -> None:
