@@ -6,8 +6,10 @@ by the rule of `storage.compact`, in this process, if they are small together. S
     log2(n) + 1 + young_parts           batches while n <= m, and beyond that
     O(log2(m) + n / m)                  where each commit has few updates, the large ones being the compaction job's
 
-where m is `Budget.young_rows`. An update is rewritten at most `log2(m) + 1` times, and a commit in `young_parts` or so
-waits for a merge.
+where m is `Budget.young_rows`. An update is rewritten at most `log2(m) + 1` times.
+
+What a step changes together would also be due together, in each `young_parts`-th step. So of many collections only an
+eighth is merged at once, those with the most batches first; the others have half as many young batches more at most.
 
 What a merge replaced is deleted by the next one of the collection: until then those who ask what the step has just
 written find its batch. Whatever goes wrong is logged and left to the compaction job, as nobody may be told that what
@@ -28,6 +30,8 @@ from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.sweep import sweep
 
 logger = logging.getLogger("mz_dagster.engine")
+
+_FEW = 8  # so many collections are merged at once, however few were written
 
 
 class MinorCompaction:
@@ -52,27 +56,33 @@ class MinorCompaction:
         self._failed: set[GlobalId] = set()
 
     def merge(self, collections: Iterable[GlobalId]) -> None:
-        """Merges what is due of the collections; never fails.
+        """Merges what is due of the collections, of many only some; never fails.
 
         Cost: one query of the catalog if nothing is due.
         """
+        collections = tuple(collections)
+        least = budget().young_parts
         try:
             found = self._catalog.contents([id for id in collections if id not in self._failed])
         except Exception:
             logger.warning("could not count batches", exc_info=True)
             return
-        for id, contents in found.items():
-            if contents.batches >= budget().young_parts:
-                try:
-                    self._merge(id)
-                except Exception:
-                    self._failed.add(id)  # it would fail at each step
-                    logger.warning("could not merge young batches of %s; compaction will", id, exc_info=True)
+        left = max(_FEW, 2 * len(collections) // least)
+        due = [id for id, contents in found.items() if contents.batches >= least]
+        for id in sorted(due, key=lambda one: -found[one].batches):
+            if not left:
+                return
+            try:
+                left -= self._merged(id)
+            except Exception:
+                self._failed.add(id)  # it would fail at each step
+                logger.warning("could not merge young batches of %s; compaction will", id, exc_info=True)
 
-    def _merge(self, id: GlobalId) -> None:
+    def _merged(self, id: GlobalId) -> bool:
+        """Merges what is due of a collection; returns whether anything was."""
         sizes = [batch.stats.rows for batch in self._catalog.live_batches([id])[id]]
         if choose_merge(sizes, budget().young_parts, budget().young_rows) is None:
-            return
+            return False
         sweep(self._catalog, self._shards, only=[id])
         row = self._catalog.collection(id)
         key = self._definitions.sort_key(row)
@@ -82,3 +92,4 @@ class MinorCompaction:
             logger.debug("merged %d young batches of %s, %d updates", len(merge.parts), id, merge.rows_read)
         else:
             logger.info("lost the race to merge young batches of %s", id)
+        return True

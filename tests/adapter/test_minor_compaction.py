@@ -116,6 +116,26 @@ def test_nothing_is_leased_or_reserved_where_nothing_is_due(
     assert len(live(sparkless, sparkless.engine.collection_of("t"))) == Budget().young_parts - 1
 
 
+def test_of_what_is_due_together_a_part_is_merged_at_a_time(sparkless: Connection, set_budget: SetBudget) -> None:
+    set_budget(young_parts=4)
+    table_of(sparkless)
+    for number in range(30):
+        sparkless.execute(f"CREATE MATERIALIZED VIEW m{number} AS SELECT a + {number} AS b FROM t")
+    engine = sparkless.engine
+    ids = [engine.collection_of(f"m{number}") for number in range(30)]
+    counts = [[len(live(sparkless, id)) for id in ids]]
+    for commit in range(12):
+        insert(sparkless, commit)
+        engine.poll("default")
+        for tick in engine.unsealed_ticks("default"):
+            engine.step("default", tick)
+        counts.append([len(live(sparkless, id)) for id in ids])
+        merged = sum(after <= before for after, before in zip(counts[-1], counts[-2], strict=True))
+        assert merged <= 15, "half of them, where four batches are young"
+    assert max(map(max, counts)) <= 4 + 2 + 2
+    assert sorted(sparkless.execute("SELECT b FROM m29").fetchall()) == [(commit + 29,) for commit in range(12)]
+
+
 def test_a_view_that_is_stepped_again_and_again_has_few_batches(connection: Connection, set_budget: SetBudget) -> None:
     set_budget(young_parts=3)
     table_of(connection)
