@@ -72,7 +72,7 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "tanh": Description("The hyperbolic tangent.", "tanh(1)", "0.7615941559557649"),
     "asinh": Description("The inverse hyperbolic sine.", "asinh(1)", "0.881373587019543"),
     "acosh": Description("The inverse hyperbolic cosine.", "acosh(1)", "0"),
-    "atanh": Description("The inverse hyperbolic tangent.", "atanh(0.5)", "0.5493061443340548"),
+    "atanh": Description("The inverse hyperbolic tangent.", "atanh(0.25)", "0.25541281188299536"),
     "sind": Description("The sine, of degrees.", "sind(30)", "0.5"),
     "cosd": Description("The cosine, of degrees.", "cosd(60)", "0.5"),
     "tand": Description("The tangent, of degrees.", "tand(45)", "1"),
