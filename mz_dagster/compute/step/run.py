@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING
@@ -48,6 +48,8 @@ class StepRun:
         one_by_one: Held by who does so.
         turns: The turns of those that compute in this process.
         given_up: Set once nobody waits for what its threads compute: they tell nothing more, and write nothing.
+        overtaken: The collections that somebody else sealed meanwhile, and what depends on them, as far as it is not
+            sealed: what this step makes of them is not wanted any more.
     """
 
     graph: Graph
@@ -71,24 +73,36 @@ class StepRun:
     one_by_one: Lock = field(default_factory=Lock)
     turns: Semaphore = field(default_factory=new_turns)
     given_up: Event = field(default_factory=Event)
+    overtaken: set[GlobalId] = field(default_factory=set)
 
-    def check_wanted(self) -> None:
-        """Returns if somebody waits for what the step computes.
+    def check_wanted(self, id: GlobalId) -> None:
+        """Returns if somebody waits for what the step computes of a collection.
 
         Raises:
             StepGivenUp: Nobody does.
         """
         if self.given_up.is_set():
             raise StepGivenUp(f"the step to {self.tick} was given up")
+        if id in self.overtaken:
+            raise StepGivenUp(f'another was faster with "{self.graph.by_id[id].name}"')
+
+    def tag_of(self, id: GlobalId) -> str:
+        """Returns what Spark knows its work for one collection by, to interrupt it."""
+        return f"{self.tag}-{id}"
+
+    def overtake(self, ids: Iterable[GlobalId]) -> None:
+        """Notes collections that somebody else has sealed, and with them what depends on them."""
+        self.overtaken |= self.graph.downstream(frozenset(ids)) - self.sealed
 
     def unsealed(self) -> list[CollectionStep]:
         """What is done and not sealed, or noted if it failed; closed under inputs."""
-        return [one for one in list(self.done.values()) if one.id not in self.sealed and one.outcome in _TO_SEAL]
+        settled = self.sealed | self.overtaken
+        return [one for one in list(self.done.values()) if one.id not in settled and one.outcome in _TO_SEAL]
 
     @property
     def has_unsealed(self) -> bool:
         """Whether there is any of `unsealed`; asked whenever a collection is done."""
-        return any(self.done[id].outcome in _TO_SEAL for id in set(self.done) - self.sealed)
+        return any(self.done[id].outcome in _TO_SEAL for id in set(self.done) - self.sealed - self.overtaken)
 
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""

@@ -23,6 +23,11 @@ How it goes:
    says why; its dependants stay behind with it; nobody else waits.
 5. *Sinks* write what is sealed, and each moves its own upper (`sinks`).
 
+*Others that compute the same.* A replica (`adapter.replica`) may compute what this step computes, and seal it first.
+What is in a collection at a time is the same whoever computes it, so each seal only has to find its collections where
+they were when it began. What was overtaken is not waited for: its work is dropped, with what depends on it, all else
+is sealed, and the step begins once more from what is there then.
+
 A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
 transaction, so a step that was paused past its lease cannot seal over its successor; it is looked at before each
 collection, too, so that such a step does no more work than it must.
@@ -94,6 +99,8 @@ logger = logging.getLogger("mz_dagster.step")
 STILL_WORKING_S = 10.0
 #: After how long what has finished is sealed without what has not, in seconds: most steps are over by then.
 SEAL_AFTER_S = 30.0
+#: How often a step looks whether another was faster with what it works on, in seconds.
+_LOOK_EVERY_S = 1.0
 
 
 class StepOverdue(OperationalError):
@@ -208,31 +215,54 @@ class Stepper:
     ) -> StepReport:
         start = self._clock.monotonic_ms()
         selected = frozenset(graph.by_id) if only is None else only
-        self._close_tables(graph, tick, selected)
-        run = self._list(graph, tick, selected)
-        sinks = [node for node in graph if isinstance(node, SinkNode)]
-        wanted = [sink for sink in sinks if sink.id in selected]
+        wanted = [node for node in graph if isinstance(node, SinkNode) and node.id in selected]
         resigns = resigns and not wanted  # they are sealed later
-        for sink in sinks:  # they write what is sealed
-            upper = run.rows[sink.id].upper.only
-            run.done[sink.id] = _step(sink, Outcome.CURRENT, upper, upper)
+        self._close_tables(graph, tick, selected)
+        done: dict[GlobalId, CollectionStep] = {}
+        run = self._list(graph, tick, selected)
+        while True:
+            self._settle(run, leadership, until_ms, progress, resigns=resigns, idle_only=idle_only)
+            for id in run.done.keys() - run.overtaken:
+                if id not in done or run.done[id].outcome is not Outcome.CURRENT:
+                    done[id] = run.done[id]
+            if not run.overtaken:
+                break
+            before, run = run, self._list(graph, tick, selected)
+            if all(run.rows[id].upper == before.rows[id].upper for id in before.overtaken):
+                raise _lost(run, "what another sealed is not there")
+        for one in self._sinks.advance(wanted, tick, leadership, progress, idle_only=idle_only):
+            done[one.id] = one
+        collections = tuple(done[node.id] for node in graph)
+        return StepReport(graph.timeline, tick, collections, self._clock.monotonic_ms() - start)
+
+    def _settle(
+        self,
+        run: StepRun,
+        leadership: Leadership | None,
+        until_ms: float | None,
+        progress: Progress,
+        *,
+        resigns: bool,
+        idle_only: bool,
+    ) -> None:
+        """Advances what can be advanced from what was listed, and seals it; what others sealed first is left."""
+        for node in run.graph:
+            if isinstance(node, SinkNode):  # they write what is sealed
+                upper = run.rows[node.id].upper.only
+                run.done[node.id] = _step(node, Outcome.CURRENT, upper, upper)
         self._pass_idle(run)
         if idle_only:
-            for node in graph:
+            for node in run.graph:
                 run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
         progress(_beginning(run))
-        if len(run.done) < len(graph.nodes):
-            writing = BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms)
-            with writing as writer, self._leased(run) as lease:
-                self._pass_working(run, leadership, writer, lease, until_ms, progress)
-                # Only what was read under a lease that is intact may be sealed: all of it was there.
-                self._seal(run, run.unsealed(), leadership, progress, lease, resigns=resigns)
-        else:
-            self._seal(run, run.unsealed(), leadership, progress, resigns=resigns)
-        for one in self._sinks.advance(wanted, tick, leadership, progress, idle_only=idle_only):
-            run.done[one.id] = one
-        done = tuple(run.done[node.id] for node in graph)
-        return StepReport(graph.timeline, tick, done, self._clock.monotonic_ms() - start)
+        if len(run.done) == len(run.graph.nodes):
+            self._seal(run, leadership, progress, resigns=resigns)
+            return
+        writing = BatchWriter(self._catalog, holder=self._holder, ttl_ms=self._lease_ms)
+        with writing as writer, self._leased(run) as lease:
+            self._pass_working(run, leadership, writer, lease, until_ms, progress)
+            # Only what was read under a lease that is intact may be sealed: all of it was there.
+            self._seal(run, leadership, progress, lease, resigns=resigns)
 
     def rewrite(self, node: SinkNode, leadership: Leadership | None) -> None:
         """Has a sink written anew; see `Sinks.rewrite`."""
@@ -268,30 +298,30 @@ class Stepper:
         bound = self._catalog.newest_bindings(sources, tick + 1)
         return StepRun(graph, tick, rows, batches, selected, bound)
 
-    def _opened(self, run: StepRun, turn: Turn | None = None) -> tuple[SparkSession, Shards[DataFrame]]:
+    def _opened(self, run: StepRun, id: GlobalId, turn: Turn | None = None) -> tuple[SparkSession, Shards[DataFrame]]:
         """Returns Spark, set up for what a step has to do; who waits for it gives up its turn in this process."""
         if turn is not None:
             turn.give_up()
         with run.opening:
-            run.check_wanted()
+            run.check_wanted(id)
             if run.opened is None:
                 session, shards = self._spark()
                 working = [node for node in run.graph if node.id not in run.done]
                 replan_while_running(session, not all(self._is_small(run, node) for node in working))
                 run.opened = session, shards
-                run.check_wanted()  # again: who gave it up meanwhile saw no session in which to interrupt it
-            run.opened[0].addTag(run.tag)  # tags are a thread's own
+                run.check_wanted(id)  # again: who gave it up meanwhile saw no session in which to interrupt it
+            _tag(run.opened[0], run, id)
             return run.opened
 
-    def _opened_smaller(self, run: StepRun) -> tuple[SparkSession, Shards[DataFrame]]:
+    def _opened_smaller(self, run: StepRun, id: GlobalId) -> tuple[SparkSession, Shards[DataFrame]]:
         """Returns Spark, set up for what is computed in smaller pieces, which one collection at a time is."""
         with run.opening:
-            run.check_wanted()
+            run.check_wanted(id)
             if run.smaller is None:
                 assert self._smaller is not None
                 run.smaller = self._smaller()
-                run.check_wanted()
-            run.smaller[0].addTag(run.tag)
+                run.check_wanted(id)
+            _tag(run.smaller[0], run, id)
             return run.smaller
 
     def _common(self, run: StepRun) -> CommonLookups:
@@ -368,7 +398,7 @@ class Stepper:
     ) -> None:
         """Computes and writes all that is left, each collection as soon as its inputs are done.
 
-        Seals now and then what has finished, while others go on.
+        Seals now and then what has finished, while others go on; leaves what somebody else has sealed first.
 
         Raises:
             StepLost: Another took the lead, so that nothing of this could be sealed.
@@ -382,14 +412,16 @@ class Stepper:
                 progress(line)
 
         def work(node: Node) -> None:
-            run.check_wanted()
+            run.check_wanted(node.id)
             if leadership is not None and not self._catalog.is_leading(leadership):
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
-            run.done[node.id] = self._advance(run, node, writer, tell)
+            done = self._advance(run, node, writer, tell)
+            if node.id not in run.overtaken:
+                run.done[node.id] = done
             progressing.advance(1)
 
         running: dict[Future[None], GlobalId] = {}
-        sealed_at = self._clock.monotonic_ms()
+        sealed_at = told_at = looked_at = self._clock.monotonic_ms()
         with (
             task(f"step to {run.tick}", len(working), "collections") as progressing,
             CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common,
@@ -397,24 +429,52 @@ class Stepper:
         ):
             while True:
                 while len(running) < self._parallelism and (id := schedule.take()) is not None:
-                    running[pool.submit(copy_context().run, work, working[id])] = id
+                    if id not in run.overtaken:
+                        running[pool.submit(copy_context().run, work, working[id])] = id
                 if not running:
                     break
-                left_s = self._seal_after_s - (self._clock.monotonic_ms() - sealed_at) / 1000
-                timeout = min(self._still_working_s, max(left_s, 0.0)) if run.has_unsealed else self._still_working_s
-                if until_ms is not None:
-                    timeout = min(timeout, max((until_ms - self._clock.monotonic_ms()) / 1000, 0.0))
-                finished, _ = wait(running, timeout=timeout, return_when=FIRST_COMPLETED)
-                if not finished and until_ms is not None and self._clock.monotonic_ms() >= until_ms:
+                now = self._clock.monotonic_ms()
+                ends = [told_at + self._still_working_s * 1000, looked_at + _LOOK_EVERY_S * 1000]
+                ends += [sealed_at + self._seal_after_s * 1000] if run.has_unsealed else []
+                ends += [] if until_ms is None else [until_ms]
+                finished, _ = wait(running, timeout=max(min(ends) - now, 0) / 1000, return_when=FIRST_COMPLETED)
+                now = self._clock.monotonic_ms()
+                if not finished and until_ms is not None and now >= until_ms:
                     raise StepOverdue(f"the step to {run.tick} is not done by its deadline", hint="Run again.")
-                if not finished and timeout >= self._still_working_s:
+                if finished:
+                    told_at = now
+                elif now >= told_at + self._still_working_s * 1000:
                     progress(self._still_working(run, list(working.values())))
+                    told_at = now
                 for future in finished:
                     schedule.done(running.pop(future))
                     future.result()
-                if left_s <= 0 and len(run.done) < len(run.graph.nodes) and run.has_unsealed:
+                if now >= looked_at + _LOOK_EVERY_S * 1000:
+                    self._leave_overtaken(run, running, progress)
+                    looked_at = now
+                is_due = now >= sealed_at + self._seal_after_s * 1000
+                if is_due and len(run.done) < len(run.graph.nodes) and run.has_unsealed:
                     self._seal_group(run, leadership, lease, common, progress)
                     sealed_at = self._clock.monotonic_ms()
+
+    def _leave_overtaken(self, run: StepRun, running: dict[Future[None], GlobalId], progress: Progress) -> None:
+        """Waits no more for what somebody else has sealed since the step began, nor for what depends on it."""
+        state = self._catalog.state()
+        open_ones = run.selected - run.sealed - run.overtaken
+        tables = {node.id for node in run.graph if isinstance(node, TableNode | SinkNode)}  # these do not step
+        found = [(id, state.collection(id)) for id in open_ones - tables]
+        faster = [id for id, row in found if row is not None and row.upper != run.rows[id].upper]
+        if not faster:
+            return
+        run.overtake(faster)
+        names = ", ".join(f'"{run.graph.by_id[id].name}"' for id in sorted(faster))
+        progress(f"another was faster with {names}")
+        for future, id in list(running.items()):
+            if id in run.overtaken:
+                del running[future]
+                for opened in (run.opened, run.smaller):
+                    if opened is not None:
+                        interrupt(opened[0], run.tag_of(id), partial(_is_done, future))
 
     @contextmanager
     def _workers(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
@@ -429,8 +489,8 @@ class Stepper:
                     interrupt(opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
             raise
         finally:
-            given_up = run.given_up.is_set()
-            pool.shutdown(wait=not given_up, cancel_futures=given_up)
+            unwanted = run.given_up.is_set() or bool(run.overtaken)
+            pool.shutdown(wait=not unwanted, cancel_futures=unwanted)
 
     def _is_small(self, run: StepRun, node: Node) -> bool:
         """Returns whether what is new to a collection is little, as far as one knows before the step."""
@@ -464,10 +524,10 @@ class Stepper:
             return _idle(node, run, lower, upper)
         start = run.started[node.id] = self._clock.monotonic_ms()
         turn = Turn(run.turns)
-        spark = SparkUse(partial(self._opened, run, turn))
+        spark = SparkUse(partial(self._opened, run, node.id, turn))
         try:
             with turn, only_our_errors():  # what is not sealed is never seen, so a retry is safe
-                run.check_wanted()
+                run.check_wanted(node.id)
                 advance = Advance(
                     run=run,
                     node=node,
@@ -484,7 +544,7 @@ class Stepper:
                 )
                 stats, rows_read = self._written(advance)
         except DatabaseError as error:
-            run.check_wanted()
+            run.check_wanted(node.id)
             logger.info('"%s" failed', node.name, exc_info=error)
             failure = error
             if isinstance(error, HeapFull | PlanTooLarge):
@@ -533,7 +593,7 @@ class Stepper:
             run.heap_was_full.set()
         with run.one_by_one:
             run.smaller = None  # that of the one before may have gone as well
-            advance.spark.begin_anew(partial(self._opened_smaller, run), because)
+            advance.spark.begin_anew(partial(self._opened_smaller, run, node.id), because)
             return replace(advance, common=None).write(sends=False)
 
     def _written_at_once(self, advance: Advance) -> tuple[BatchStats, int]:
@@ -544,7 +604,7 @@ class Stepper:
             if not is_too_large_to_broadcast(error):
                 raise
             advance.progress(f"{advance.interval}: much comes of {advance.node.operators}, so it is shuffled")
-            replan_while_running(self._opened(advance.run)[0], True)
+            replan_while_running(self._opened(advance.run, advance.node.id)[0], True)
             return advance.write(sends=False)
 
     # ---- 4. seal
@@ -557,23 +617,25 @@ class Stepper:
         unsealed = run.unsealed()  # what finishes from here on is not held, so it is not sealed with these
         if stands := [row.upper.only for row in going_on if row.is_hydrated]:
             common.hold((run.rows[one.id] for one in unsealed if run.rows[one.id].is_hydrated), min(stands) - 1)
-        self._seal(run, unsealed, leadership, progress, lease, goes_on=True)
+        self._seal(run, leadership, progress, lease, unsealed, goes_on=True)
 
     def _seal(
         self,
         run: StepRun,
-        unsealed: Sequence[CollectionStep],
         leadership: Leadership | None,
         progress: Progress,
         lease: HeldLease | None = None,
+        unsealed: Sequence[CollectionStep] | None = None,
         *,
         goes_on: bool = False,
         resigns: bool = False,
     ) -> None:
-        """Seals what finished and is not sealed, and notes what failed, in one transaction.
+        """Seals what finished and is not sealed, or of that only some, and notes what failed, in one transaction.
 
-        It ends the lease and gives the lead back, too, unless others go on.
+        It ends the lease and gives the lead back, too, unless others go on. What somebody else sealed first is left
+        out, with what depends on it.
         """
+        unsealed = run.unsealed() if unsealed is None else unsealed
         seals = [
             Seal(
                 one.id,
@@ -604,7 +666,7 @@ class Stepper:
                 dues=dues,
                 lease=None if lease is None else lease.id,
                 releases=not goes_on,
-                resigns=resigns,
+                resigns=resigns and not run.overtaken,
             )
         except UnknownLease as error:
             assert lease is not None, "another lease was not asked for"
@@ -617,12 +679,27 @@ class Stepper:
                 progress(f"sealed {len(seals)} collections")
                 return
             case CollectionUpperMismatch():
-                fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
+                run.overtake([sealed.collection])
+                progress(f'another was faster with "{run.graph.by_id[sealed.collection].name}"')
+                left = [one for one in unsealed if one.id not in run.overtaken]
+                self._seal(run, leadership, progress, lease, left, goes_on=goes_on, resigns=resigns)
+                return
             case LeadershipLost():
                 fact = f"the lead of epoch {sealed.epoch} is over"
             case BatchNotWriting():
                 fact = f"batch {sealed.batch} was swept"
         raise _lost(run, fact)
+
+
+def _is_done(future: Future[None], seconds: float) -> bool:
+    """Returns whether a future is done, after waiting so many seconds for it."""
+    return not wait([future], seconds).not_done
+
+
+def _tag(session: SparkSession, run: StepRun, id: GlobalId) -> None:
+    """Has Spark know what a thread does from here on as the step's, and as a collection's: tags are a thread's own."""
+    session.addTag(run.tag)
+    session.addTag(run.tag_of(id))
 
 
 def _lost(run: StepRun, fact: str) -> StepLost:
