@@ -93,7 +93,8 @@ def run(engine: Engine, name: str, rng: random.Random, over: Event, most: int) -
             answer: Any = session.execute(sql).rows
         except WriteContended:
             answer = None
-        ran.append(Ran(sql, table, answer, begun, monotonic_ns(), effect, result))
+        reads = " VALUES " not in sql
+        ran.append(Ran(sql, table, answer, begun, monotonic_ns(), effect, result, reads))
     return ran
 
 
@@ -121,6 +122,27 @@ def updates_of(engine: Engine, table: str) -> list[tuple[Row, int, int]]:
     with leased(engine.catalog, [row.id], holder="test") as lease:
         found = engine.shards.read(row, lease.snapshots[row.id].batches, lower=None, upper=None).to_pylist()
     return [((one["n"], one["tag"], one["k"]), one["mz_timestamp"], one["mz_diff"]) for one in found]
+
+
+def test_statements_that_read_nothing_may_take_effect_at_one_time() -> None:
+    def inserted(tag: str, begun: int) -> Ran:
+        effect: Effect = frozenset({((-1, tag, 0), 1)})
+        sql = f"INSERT INTO a VALUES (-1, '{tag}', 0)"
+        return Ran(sql, "a", ((tag,),), begun, begun + 10, *both(lambda _: effect), reads=False)
+
+    together = [((-1, tag, 0), 7, 1) for tag in ("x", "y")]
+    assert list(violations([inserted("x", 1), inserted("y", 2)], {"a": together})) == []
+    assert [one[:4] for one in violations([inserted("x", 1)], {"a": together})] == ["two ", "out "]
+    later = [((-1, "x", 0), 8, 1), ((-1, "y", 0), 7, 1)]
+    assert [one[:10] for one in violations([inserted("x", 1), inserted("y", 20)], {"a": later})] == ["not strict"]
+
+    def counted(state: State) -> Effect:
+        return frozenset({((len(state["a"]), "z", 0), 1)})
+
+    reads = Ran("INSERT INTO a SELECT count(*), 'z', 0 FROM a", "a", (("z",),), 3, 13, *both(counted))
+    beside = [*together, ((2, "z", 0), 7, 1)]
+    found = list(violations([inserted("x", 1), inserted("y", 2), reads], {"a": beside}))
+    assert [one[:22] for one in found] == ["two statements wrote a"]
 
 
 def project_for_races(request: pytest.FixtureRequest, folder: Path, catalog: str) -> Project:
