@@ -16,6 +16,7 @@ In the order of import:
 - `health`, `retention`: why collections stay behind; history that goes by itself.
 - `arrivals`, `polls`: a cheap sign that a poll may find something, and what it finds.
 - `engine`: poll, step, reach, compact.
+- `replica`: one more process that computes, beside whoever leads.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
 - `access`, `passwords`, `roles`: what a session may do, what is kept of passwords, and GRANT.
 - `planned_queries`: what was planned once, for whoever executes it again.
@@ -39,7 +40,7 @@ It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
 `change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `group_commit`, `health`,
-`passwords`, `project`, `project_files`, `rebuilding`, `result`, `settings_text`, `system_catalogs.facts`,
+`passwords`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `settings_text`, `system_catalogs.facts`,
 `table_constraints`, `wire_client`.
 """
 

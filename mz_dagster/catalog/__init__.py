@@ -28,6 +28,7 @@ In the order of import:
 - `capabilities`, `appends`, `maintaining`: rights to read and to write, and what is written and computed by right of
   tokens;
 - `leases`: what is being read;
+- `compute_replicas`: who computes beside the leaders;
 - `idle_advance`: time in which nothing happens;
 - `roles`: who may connect, and what is granted on objects;
 - `overview`: what others hold and have written, to be shown;
@@ -100,6 +101,7 @@ from mz_dagster.catalog.rows import (
     CapabilityRow,
     CollectionRow,
     CollectionUpperMismatch,
+    ComputeReplica,
     Keys,
     Leadership,
     LeadershipLost,
@@ -168,6 +170,7 @@ __all__ = [
     "CatalogUrl",
     "CollectionRow",
     "CollectionUpperMismatch",
+    "ComputeReplica",
     "FileAlreadyBound",
     "FrontierNotHeld",
     "InputNotHeld",

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from mz_dagster.catalog.appends import Appends
 from mz_dagster.catalog.batches import Batches
+from mz_dagster.catalog.compute_replicas import ComputeReplicas
 from mz_dagster.catalog.database import Database, is_missing
 from mz_dagster.catalog.errors import CatalogDamaged, OtherCatalog
 from mz_dagster.catalog.frontiers import Frontiers
@@ -47,6 +48,7 @@ class Catalog(
     Records,
     Repairs,
     Sequences,
+    ComputeReplicas,
 ):
     """A project's durable state and its only point of consensus.
 

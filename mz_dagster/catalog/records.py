@@ -22,6 +22,7 @@ from mz_dagster.catalog.schema import (
     BATCH,
     CAPABILITY,
     CHANGED,
+    COMPUTE_REPLICA,
     INLINED_BATCH,
     LEASE,
     LEASED_BATCH,
@@ -39,7 +40,7 @@ from mz_dagster.liveness import this_process
 PORTION = 1000
 """How many rows are copied by one statement."""
 
-_NOT_CARRIED = (WRITER, LEASE, LEASED_BATCH, CHANGED)
+_NOT_CARRIED = (WRITER, LEASE, LEASED_BATCH, COMPUTE_REPLICA, CHANGED)
 """Tables of what belongs to processes, and of what their own database notes for them."""
 
 Record = Mapping[str, Any]

@@ -589,6 +589,25 @@ class ReadChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ComputeReplica:
+    """A process that computes beside the leaders.
+
+    Attributes:
+        name: What it is called.
+        holder: Who it is, in words that help to find it.
+        engine: Who computes in it, for people.
+        started_ms: Since when, in milliseconds of the wall clock.
+        until_ms: Until when it counts as live unless it says that it is, likewise.
+    """
+
+    name: str
+    holder: str
+    engine: str
+    started_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CollectionUpperMismatch:
     """Says that nothing was sealed, because this collection's upper is not as expected.
 

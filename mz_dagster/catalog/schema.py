@@ -263,6 +263,18 @@ LEASE = Table(
 )
 """Leases to read, and the process that holds each."""
 
+COMPUTE_REPLICA = Table(
+    "compute_replica",
+    METADATA,
+    Column("name", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("engine", Text, nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    Column("until_ms", BigInteger, nullable=False),
+    Column("process", Text),
+)
+"""Processes that compute beside the leaders."""
+
 LEASED_BATCH = Table(
     "leased_batch",
     METADATA,

@@ -18,7 +18,7 @@ from mz_dagster.catalog.errors import CatalogDamaged, CatalogTooNew, CatalogTooO
 from mz_dagster.catalog.schema import CHANGED, COUNTER, METADATA, PROJECT
 from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migrate
 
-HEAD = "0020"
+HEAD = "0021"
 """The newest migration in `migrations/versions`; a test compares the two."""
 
 COUNTERS = ("object", "batch", "writer", "lease", "capability", "role")

@@ -92,6 +92,9 @@ def _reporter() -> Reporter:
     return Bars(os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8"))
 
 
+_ENGINES = ("auto", "spark", "local")
+
+
 class Terminated(KeyboardInterrupt):
     """Says that the process was asked to end, so that it gives its leases back on its way out."""
 
@@ -184,6 +187,12 @@ def _parser() -> argparse.ArgumentParser:
         "--connections", type=_positive, default=100, metavar="N", help="clients at once, at most (default: 100)"
     )
     serve.set_defaults(command=_serve)
+
+    replica = commands.add_parser("replica", help="compute what views need beside whoever leads, until interrupted")
+    replica.add_argument("name", help='what others see it by, in "mz_replicas"')
+    replica.add_argument("--engine", choices=_ENGINES, help="who computes in it (default: as mz.toml says)")
+    replica.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
+    replica.set_defaults(command=_replica)
 
     frontiers = commands.add_parser("frontiers", help="show since and upper of every collection")
     frontiers.set_defaults(command=_frontiers)
@@ -512,6 +521,22 @@ def _serve(options: argparse.Namespace) -> int:
             print(f"    PGPASSFILE={shlex.quote(str(credentials.path))} psql -h {server.host} -p {server.port} "
                   f"-U {shlex.quote(credentials.user)} {shlex.quote(project.name)}", flush=True)  # fmt: skip
             server.serve()
+    return 0
+
+
+def _replica(options: argparse.Namespace) -> int:
+    from mz_dagster.adapter import Engine
+    from mz_dagster.adapter.replica import Replica
+    from mz_dagster.budget import EngineSetting
+
+    project = _project(options)
+    if options.engine is not None:
+        project = replace(project, engine=EngineSetting(options.engine))
+    with Engine(project) as engine:
+        until = None if options.for_s is None else engine.clock.monotonic_ms() + options.for_s * 1000
+        Replica(engine, options.name, _print_line).run(
+            lambda: until is not None and engine.clock.monotonic_ms() >= until
+        )
     return 0
 
 

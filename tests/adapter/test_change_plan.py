@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def execute(project: Project, *statements: str) -> None:
 
 def content(project: Project) -> list[str]:
     """Returns the whole catalog as SQL."""
-    with sqlite3.connect(project.state / "catalog.sqlite") as connection:
+    with closing(sqlite3.connect(project.state / "catalog.sqlite")) as connection, connection:
         return list(connection.iterdump())
 
 
@@ -275,7 +276,7 @@ def test_a_changed_table_is_refused_before_anything_is_done(project: Project) ->
 
 def test_a_catalog_of_an_older_version_is_not_migrated_by_looking(project: Project) -> None:
     apply(project)
-    with sqlite3.connect(project.state / "catalog.sqlite") as connection:
+    with closing(sqlite3.connect(project.state / "catalog.sqlite")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
     before = content(project)
     with pytest.raises(CatalogTooOld) as caught:

@@ -1,4 +1,4 @@
-"""Who interrupts a CREATE interrupts Spark's part of it, too: nothing computes on for nobody."""
+"""Who interrupts a CREATE, or is faster with it, ends Spark's part of it, too: nothing computes on for nobody."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 
 from mz_dagster.adapter import Connection
 from mz_dagster.budget import Budget
+from mz_dagster.catalog import Seal, Sealed
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import Antichain
 from mz_dagster.storage.spark import SparkConfig, ensure_server
 from tests.budgets import SetBudget
 
@@ -65,3 +67,45 @@ def test_an_interrupted_create_ends_what_spark_does_for_it(
         time.sleep(0.2)
     with pytest.raises(ProgrammingError):
         connection.execute("SELECT * FROM slow")
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_what_another_is_faster_with_ends_here_and_is_not_waited_for(
+    connection: Connection, spark_config: SparkConfig, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mz_dagster.compute.step.run.secrets.token_hex", lambda _: _TAG)
+    connection.execute("CREATE TABLE t (a integer)")
+    connection.execute("INSERT INTO t SELECT g FROM generate_series(1, 1300) g")
+    set_budget(Budget.spark_alone())
+    ui = ensure_server(spark_config).ui_url
+    catalog = connection.engine.catalog
+    ended: list[float] = []
+
+    def be_faster() -> None:
+        end = time.monotonic() + 120
+        while time.monotonic() < end:
+            before = _running(ui)
+            time.sleep(2)
+            if before & _running(ui):  # not one of the short ones
+                row = catalog.collection(connection.engine.collection_of("slow"))
+                upper = Antichain.of(row.upper.lattice, catalog.read_ts("default") + 1)
+                assert isinstance(catalog.seal([Seal(row.id, row.upper, upper, None, None)]), Sealed)
+                ended.append(time.monotonic())
+                return
+
+    faster = threading.Thread(target=be_faster)
+    faster.start()
+    try:  # of two billion rows, none of which passes
+        connection.execute(
+            "CREATE MATERIALIZED VIEW slow AS SELECT x.a FROM t x, t y, t z WHERE x.a + y.a + z.a < x.a + y.a"
+        )
+        waited = time.monotonic() - ended[0]
+    finally:
+        faster.join()
+    assert waited < 20, "it is not waited for"
+    end = time.monotonic() + 60
+    while _running(ui):
+        assert time.monotonic() < end, "Spark goes on"
+        time.sleep(0.2)
+    assert connection.execute("SELECT * FROM slow").fetchall() == []

@@ -23,6 +23,7 @@ _ADDED: dict[str, list[tuple[str, str | None]]] = {
     "0018": [("bound_offset", None)],
     "0019": [("role", None)],
     "0020": [("membership", None)],
+    "0021": [("compute_replica", None)],
 }
 
 

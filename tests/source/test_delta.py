@@ -14,6 +14,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -516,7 +517,7 @@ def test_lost_bindings_are_found_before_anything_is_read_twice(
     write_deltalake(table, rows((3, "x", None)), mode="append")
     held(connection)
     write_deltalake(table, rows((4, "x", None)), mode="append")
-    with sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite") as catalog:
+    with closing(sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite")) as catalog, catalog:
         catalog.execute(f"DELETE FROM bound_offset{lost}")
     says_what_to_do(unpolled(connection), "has lost what source", "doctor")
     assert "bindings-lost" in {one.check for one in examine(tmp_path).findings}

@@ -14,6 +14,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -826,7 +827,7 @@ def test_metadata_that_lead_out_of_the_project_are_not_followed(
         assert isinstance(error, FolderNotAllowed)
         says_what_to_do(error, "is outside of the project", "folders = [")
         lost.manage_snapshots().rollback_to_snapshot(table.metadata.snapshots[0].snapshot_id).commit()
-        with sqlite3.connect(lake.engine.project.root / "lake" / "catalog.db") as tables:
+        with closing(sqlite3.connect(lake.engine.project.root / "lake" / "catalog.db")) as tables, tables:
             tables.execute("UPDATE iceberg_tables SET metadata_location = ?", (secret.metadata_location,))
         says_what_to_do(unpolled(lake), "is outside of the project")
 
@@ -838,7 +839,7 @@ def test_lost_bindings_are_found_before_anything_is_read_twice(
     table.append(rows((3, "x", None)))
     held(lake)
     table.append(rows((4, "x", None)))
-    with sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite") as catalog:
+    with closing(sqlite3.connect(tmp_path / ".mz" / "catalog.sqlite")) as catalog, catalog:
         catalog.execute(f"DELETE FROM bound_offset{lost}")
     says_what_to_do(unpolled(lake), "has lost what source", "doctor")
     assert "bindings-lost" in {one.check for one in examine(tmp_path).findings}

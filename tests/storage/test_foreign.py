@@ -78,8 +78,12 @@ def test_arrows_errors_are_ours() -> None:
 
 
 def test_sqlalchemys_errors_are_ours() -> None:
-    with pytest.raises(OperationalError, match="catalog's database failed"), only_our_errors():
-        create_engine("sqlite://").connect().exec_driver_sql("nonsense")
+    with (
+        pytest.raises(OperationalError, match="catalog's database failed"),
+        only_our_errors(),
+        create_engine("sqlite://").connect() as connection,
+    ):
+        connection.exec_driver_sql("nonsense")
 
 
 def test_protobufs_errors_say_what_to_do() -> None:

@@ -84,6 +84,11 @@ def _arrangements(facts: Facts) -> Iterable[Row]:
             yield (one.id, one.kind, served, key, batches, stats.rows, stats.bytes)
 
 
+def _replicas(facts: Facts) -> Iterable[Row]:
+    for one in facts.catalog.replicas():
+        yield (one.name, one.holder, one.engine, one.started_ms, one.until_ms)
+
+
 def _leases(facts: Facts) -> Iterable[Row]:
     for one in facts.catalog.leases():
         yield (one.id, one.kind, one.holder, one.until_ms, one.is_live, one.batches)
@@ -118,6 +123,19 @@ RELATIONS = (
         expires_at  bigint  when the lease ends unless it is renewed, in milliseconds since 1970
         """,
         _leaders,
+    ),
+    relation(
+        "mz_internal",
+        "mz_replicas",
+        "Processes that compute beside the leaders (`mz-dagster replica`), as far as they live.",
+        """
+        name        text    what it is called
+        holder      text    who it is
+        engine      text    who computes in it: `auto`, `local` or `spark`
+        started_at  bigint  since when, in milliseconds since 1970
+        expires_at  bigint  when it no longer counts unless it says that it is there, likewise
+        """,
+        _replicas,
     ),
     relation(
         "mz_internal",

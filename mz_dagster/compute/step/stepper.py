@@ -41,7 +41,7 @@ This module does not choose ticks, does not poll sources and does not know SQL o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -135,6 +135,7 @@ class Stepper:
         still_working_s: How often a step that works says so, in seconds.
         seal_after_s: After how long what has finished is sealed without what has not, in seconds.
         engine: Who computes, where whoever has it run does not choose.
+        notes_failures: Whether the catalog is told of collections that fail; else only the caller is.
     """
 
     def __init__(
@@ -150,6 +151,7 @@ class Stepper:
         still_working_s: float = STILL_WORKING_S,
         seal_after_s: float = SEAL_AFTER_S,
         engine: EngineSetting = EngineSetting.AUTO,
+        notes_failures: bool = True,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._catalog = catalog
@@ -161,6 +163,7 @@ class Stepper:
         self._still_working_s = still_working_s
         self._seal_after_s = seal_after_s
         self._engine = engine
+        self._notes_failures = notes_failures
         self._clock = clock
         self._local = local
         self._orders = LookupOrders()
@@ -459,22 +462,27 @@ class Stepper:
 
     def _leave_overtaken(self, run: StepRun, running: dict[Future[None], GlobalId], progress: Progress) -> None:
         """Waits no more for what somebody else has sealed since the step began, nor for what depends on it."""
-        state = self._catalog.state()
-        open_ones = run.selected - run.sealed - run.overtaken
-        tables = {node.id for node in run.graph if isinstance(node, TableNode | SinkNode)}  # these do not step
-        found = [(id, state.collection(id)) for id in open_ones - tables]
-        faster = [id for id, row in found if row is not None and row.upper != run.rows[id].upper]
-        if not faster:
+        stepped = (node.id for node in run.graph if not isinstance(node, TableNode | SinkNode))
+        unsealed = [id for id in stepped if id in run.selected and id not in run.sealed | run.overtaken]
+        if not self._overtaken(run, unsealed, progress):
             return
-        run.overtake(faster)
-        names = ", ".join(f'"{run.graph.by_id[id].name}"' for id in sorted(faster))
-        progress(f"another was faster with {names}")
         for future, id in list(running.items()):
             if id in run.overtaken:
                 del running[future]
                 for opened in (run.opened, run.smaller):
                     if opened is not None:
                         interrupt(opened[0], run.tag_of(id), partial(_is_done, future))
+
+    def _overtaken(self, run: StepRun, ids: Iterable[GlobalId], progress: Progress) -> bool:
+        """Notes which of the collections somebody else has sealed since the step began; returns whether any."""
+        state = self._catalog.state()
+        found = [(id, state.collection(id)) for id in ids]
+        faster = [id for id, row in found if row is not None and row.upper != run.rows[id].upper]
+        if faster:
+            run.overtake(faster)
+            names = ", ".join(f'"{run.graph.by_id[id].name}"' for id in sorted(faster))
+            progress(f"another was faster with {names}")
+        return bool(faster)
 
     @contextmanager
     def _workers(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
@@ -653,6 +661,7 @@ class Stepper:
             if (one.outcome is Outcome.FAILED or run.rows[one.id].failure is not None)
             and one.outcome in (Outcome.FAILED, Outcome.ADVANCED, Outcome.IDLE)
         }
+        failures = failures if self._notes_failures else {}
         if not seals and not failures:
             return
         fail_point("append.before_seal")
@@ -679,11 +688,11 @@ class Stepper:
                 progress(f"sealed {len(seals)} collections")
                 return
             case CollectionUpperMismatch():
-                run.overtake([sealed.collection])
-                progress(f'another was faster with "{run.graph.by_id[sealed.collection].name}"')
-                left = [one for one in unsealed if one.id not in run.overtaken]
-                self._seal(run, leadership, progress, lease, left, goes_on=goes_on, resigns=resigns)
-                return
+                if self._overtaken(run, [one.id for one in unsealed], progress):
+                    left = [one for one in unsealed if one.id not in run.overtaken]
+                    self._seal(run, leadership, progress, lease, left, goes_on=goes_on, resigns=resigns)
+                    return
+                fact = f'collection "{sealed.collection}" is at {sealed.found}, not at {sealed.expected}'
             case LeadershipLost():
                 fact = f"the lead of epoch {sealed.epoch} is over"
             case BatchNotWriting():
