@@ -69,7 +69,7 @@ def copy_to_file(path: Path, result: Result, format: ClientFormat | Literal["jso
     if format == "json" or format == "parquet":
         check_names(tuple(one.name for one in result.columns), format.upper() if format == "json" else "Parquet")
     lines = CopyLines(format, result.columns, ZoneInfo(zone)) if isinstance(format, ClientFormat) else None
-    with _written_whole(path) as file:
+    with written_whole(path) as file:
         if lines is not None:
             file.write(lines.header())
             file.writelines(map(lines.row, result.rows))
@@ -88,8 +88,12 @@ def _portions(rows: Rows) -> Iterator[Rows]:
 
 
 @contextmanager
-def _written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that has its name once the block has ended without an error."""
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """Opens a file that has its name once the block has ended without an error.
+
+    Raises:
+        FileNotWritten: It cannot be written.
+    """
     path = path.resolve()  # of a link that which it leads to
     beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:

@@ -47,6 +47,7 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import Fault, load_project
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.retention import Retention
+from mz_dagster.adapter.sink_versions import write_manifest
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
     Catalog,
@@ -563,6 +564,8 @@ class Engine:
                 graph, tick, leadership=lead, resigns=leadership is None, only=only, progress=progress
             )
         self._stepped(report)
+        if (manifest := self.project.manifest_path()) is not None:
+            write_manifest(manifest, self.project.name, self.catalog, self.definitions)
         return report
 
     def reach(

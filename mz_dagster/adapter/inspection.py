@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple, dataclass
 
 from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.samples import all_errors_at
+from mz_dagster.adapter.sink_versions import sink_versions
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import Error, one_line
 from mz_dagster.formalism import GlobalId
@@ -42,6 +43,10 @@ class Inspection:
             return engine.definitions.source(source).gain(ledger).count
         except Error as error:
             return one_line(error)
+
+    def sink_versions(self) -> Iterator[tuple[str | int | None, ...]]:
+        """Yields what each sink has written: the attributes of `SinkVersions`."""
+        return map(astuple, sink_versions(self.engine.catalog, self.engine.definitions))
 
     def indexed(self, index: GlobalId) -> GlobalId:
         """Returns what an index is on."""

@@ -173,6 +173,7 @@ class Project:
         retention_ms: How much history every collection keeps readable behind its upper; None keeps all.
         source_folders: Folders outside of the project in which, and below which, folders of sources may be.
         output_folders: Folders outside of the project in which, and below which, COPY and sinks may write.
+        manifest: The file that says which versions of what sinks write belong together; None for none.
         expect_files_ms: For how long after a source's files are sealed they have to stay where they are, in the
             timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
@@ -206,6 +207,7 @@ class Project:
     strict: bool = False
     source_folders: tuple[Path, ...] = ()
     output_folders: tuple[Path, ...] = ()
+    manifest: str | None = None
     expect_files_ms: int = 0
     inlining: Inlining | None = None
     hot_bytes: int | None = None
@@ -280,6 +282,14 @@ class Project:
         if found == self.root.resolve():
             raise FolderNotAllowed("a table cannot take the project's folder", hint="Name a folder in it.")
         return found
+
+    def manifest_path(self) -> Path | None:
+        """Returns the file that says which versions of what sinks write belong together; None for none.
+
+        Raises:
+            FolderNotAllowed: As `output_path`.
+        """
+        return None if self.manifest is None else self.output_path(self.manifest)
 
     def output_path(self, path: str) -> Path:
         """Returns what COPY is to write, relative to the root, if it may be written there.
@@ -429,6 +439,7 @@ class Project:
         expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
         folders = tuple(root / one for one in sources.texts("folders"))
         output_folders = tuple(root / one for one in outputs.texts("folders"))
+        manifest = outputs.text("manifest")
         lease_ms = leases.duration_ms("duration", otherwise=LEASE_MS)
         if not SHORTEST_LEASE_MS <= lease_ms <= LONGEST_LEASE_MS:
             raise BadSettings(
@@ -455,7 +466,7 @@ class Project:
         )
         for table in tables:
             table.refuse_rest()
-        return cls(
+        made = cls(
             root,
             name,
             timeline,
@@ -474,6 +485,7 @@ class Project:
             keep,
             source_folders=folders,
             output_folders=output_folders,
+            manifest=manifest,
             expect_files_ms=expect_files_ms,
             lease_ms=lease_ms,
             hydration_deadline_ms=hydration_deadline_ms,
@@ -487,6 +499,8 @@ class Project:
             hot_bytes=None if hot_bytes == usual.hot_bytes else hot_bytes,
             bucket=bucket,
         )
+        made.manifest_path()  # refused here, not by the first step
+        return made
 
 
 def engine_setting_of(text: str) -> EngineSetting:

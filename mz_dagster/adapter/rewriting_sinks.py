@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mz_dagster.adapter.engine import Engine, SecondRunner
+from mz_dagster.adapter.sink_versions import write_manifest
 from mz_dagster.catalog import LedByAnother
 from mz_dagster.compute import FailedNode, SinkNode
 from mz_dagster.formalism import GlobalId
@@ -24,3 +25,5 @@ def rewrite_sink(engine: Engine, id: GlobalId) -> None:
             raise node.error
         assert isinstance(node, SinkNode), "it is a sink's"
         engine.stepper.rewrite(node, lead)
+    if (manifest := engine.project.manifest_path()) is not None:
+        write_manifest(manifest, engine.project.name, engine.catalog, engine.definitions)

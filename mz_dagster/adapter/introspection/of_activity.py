@@ -97,6 +97,10 @@ def _sources(facts: Facts) -> Iterable[Row]:
         )
 
 
+def _sink_versions(facts: Facts) -> Iterable[Row]:
+    yield from facts.inspection.sink_versions()
+
+
 def _errors(facts: Facts) -> Iterable[Row]:
     objects = {one.id: one for one in facts.catalog.objects() if one.kind != "arrangement"}
     for row in facts.catalog.collections():
@@ -218,6 +222,22 @@ RELATIONS = (
         failure          text?    why it cannot be told what is there
         """,
         _sources,
+    ),
+    relation(
+        "mz_internal",
+        "mz_sink_versions",
+        "Which versions of what sinks write belong together. Asks what they have written.",
+        """
+        object_id       text     the sink
+        name            text     its name
+        timeline        text     the timeline of its times
+        place           text     where it writes: a folder or a URI
+        tick            bigint?  the time at which it stands; NULL before it has written anything
+        version         bigint?  the version that has what its view held then; NULL if that cannot be told
+        common_tick     bigint?  the latest time to which all sinks of the timeline came; NULL if one has none
+        common_version  bigint?  the version that has what its view held then; NULL if there is none any more
+        """,
+        _sink_versions,
     ),
     relation(
         "mz_internal",

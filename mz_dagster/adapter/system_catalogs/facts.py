@@ -310,6 +310,10 @@ class Inspected(Protocol):
         """Returns how many files or offsets a source has that are not bound; or why nobody knows, in one line."""
         ...
 
+    def sink_versions(self) -> Iterator[tuple[str | int | None, ...]]:
+        """Yields of each sink its id, name, timeline and place, and the versions that it has, with their times."""
+        ...
+
     def indexed(self, index: GlobalId) -> GlobalId:
         """Returns what an index is on."""
         ...

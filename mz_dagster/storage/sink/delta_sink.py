@@ -146,6 +146,28 @@ class DeltaSink(Sink):
         if newest.version() % _COMMITS == 0:
             self._maintain()
 
+    @property
+    def place(self) -> str:
+        """The table's folder or URI."""
+        return str(self.table)
+
+    def version_at(self, time: int) -> int | None:
+        """Returns the version that has what the collection held at a time; see `Sink.version_at`.
+
+        It is the newest commit of a tick that is not later. What was written before everything was written anew is left
+        out: others may have changed it. Commits of maintenance change no row.
+        """
+        with self._failing():
+            opened = self._opened()
+            for commit in () if opened is None else opened.history():
+                if "mz_tick" not in commit:
+                    continue
+                if int(commit["mz_tick"]) <= time:
+                    return int(commit["version"])
+                if commit["operationParameters"]["mode"] == "Overwrite":
+                    return None
+        return None
+
     def difference(self, contents: pa.Table) -> str | None:
         """Returns how the table differs from what it should be; see `Sink.difference`."""
         with self._failing():

@@ -87,6 +87,23 @@ class Sink(ABC):
             InfiniteMoment: A value cannot be written.
         """
 
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """What readers find by which it writes: a folder, or a URI."""
+
+    @abstractmethod
+    def version_at(self, time: int) -> int | None:
+        """Returns the version in which readers find what the collection held at a time; None if none has that any more.
+
+        Args:
+            time: Before which the sink has written everything, or after it.
+
+        Raises:
+            SinkTaken: There is something of others in its place.
+            SinkUnwritable: It cannot be told.
+        """
+
     @abstractmethod
     def difference(self, contents: pa.Table) -> str | None:
         """Returns how what is written differs from what it should be, a clause; None if it does not.
