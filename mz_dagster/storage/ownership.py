@@ -1,4 +1,4 @@
-"""Whose the shards in a folder are.
+"""Whose the shards in a place are.
 
 The place of all shards bears the id of the project whose catalog lists their batches, so that a catalog never takes
 another's shards for its own: both hand out the same ids, and the batches of one would overwrite the other's. A folder

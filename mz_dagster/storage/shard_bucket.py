@@ -8,11 +8,12 @@ commit of a log, and is put only if it is not there. If the answer to such a put
 told that the object is there; it is this process's own if its bytes are.
 
 A copy is made whole, under its name only then, and found damaged it is made again; so a process that is killed leaves
-nothing that another could take for one. Copies that were not used for an hour go, least lately used first, when all are
-more than so many bytes; what a step or query reads is younger.
+nothing that another could take for one. Copies that were not used for six hours go, least lately used first, when all
+are more than so many bytes; what a step or query reads is younger.
 
 Cost: a file that has a copy costs a `stat`, one that has none a GET; the GETs of a read run `AT_ONCE` at a time. A
-batch costs a PUT for each file, and one for the commit. Memory: the files that are being fetched or put.
+batch costs a PUT for each file, one for the commit, and a look at the log before and after it. Memory: the files that
+are being put.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 from uuid import uuid4
 
-import xxhash
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import Schema
@@ -40,6 +40,7 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_private_folder, scratch_folder
 from mz_dagster.fail_point import fail_point
 from mz_dagster.storage.batch_stats import in_one_line
+from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shard_place import FOLDER, MARK, NewTable, ShardPlace
@@ -50,10 +51,14 @@ from mz_dagster.storage.table_sync import LOG
 if TYPE_CHECKING:
     from mz_dagster.storage.object_client import Client
 
-#: How many objects are read or written at a time.
+#: How many objects are read at a time.
 AT_ONCE = 16
+#: How many are written at a time, each of which is in memory.
+_PUTS = 4
+#: After how long a request is given up, which may be one for a large file.
+_TIMEOUT = "300s"
 #: A copy that was used so lately stays, however many bytes there are, in milliseconds.
-_USED_MS = 3_600_000
+_USED_MS = 6 * 3_600_000
 #: How often it is noted that a copy is used, in milliseconds.
 _NOTED_MS = 600_000
 #: After what part of the limit was copied it is looked whether there are too many bytes.
@@ -62,7 +67,7 @@ _PART = 16
 _CONFLICTS = 50
 #: A lost race for a version only has to be run again.
 _RETRIES = CommitProperties(max_commit_retries=1000)
-#: As `TABLE_PROPERTIES` says; what lies behind a checkpoint and is old may go.
+#: After how many commits it is looked what lies behind a checkpoint and is old, and may go.
 _CHECKPOINTS = 50
 
 _LAST_CHECKPOINT = "_last_checkpoint"
@@ -122,7 +127,7 @@ class ShardBucket(ShardPlace):
     def create(self, shard: str, table: NewTable) -> None:
         """Creates a shard's table; see `ShardPlace.create`."""
         try:
-            table.create(f"{self._uri}/{shard}", self._store.settings(self._secrets))
+            table.create(f"{self._uri}/{shard}", self.table(shard).settings())
         except (DeltaError, OSError):
             if open_table(self.table(shard)) is None:  # else another process was faster
                 raise
@@ -145,7 +150,7 @@ class ShardBucket(ShardPlace):
         """Puts the files of a batch, commits them, and keeps them as copies; see `ShardPlace.settle`."""
         adds = list(_added(draft, batch_folder))
         client = self._connected()
-        self._each(lambda one: self._put(client, f"{shard}/{one.path}", draft / one.path), adds)
+        self._each(lambda one: self._put(client, f"{shard}/{one.path}", draft / one.path), adds, _PUTS)
         fail_point("bucket.put")
         self._commit(shard, table.schema(), adds)
         fail_point("bucket.committed")
@@ -210,33 +215,29 @@ class ShardBucket(ShardPlace):
 
     def _copy(self, client: Client, shard: str, file: StoredFile, collection: str) -> None:
         key = f"{shard}/{file.path}"
-        with self._asking("read", key):
-            content = memoryview(client.get(key).bytes())
-        if len(content) != file.bytes:
-            raise FileDamaged(self.called(key), f"It has {len(content)} bytes, and had {file.bytes}", collection)
-        if file.hash is not None and xxhash.xxh3_128_hexdigest(content) != file.hash:
-            raise FileDamaged(self.called(key), "Its content is not what was written", collection)
         path = self.root / shard / file.path
-        make_private_folder(self.root)
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{uuid4().hex}")
+        make_private_folder(self.root)
         try:
-            new.write_bytes(content)
+            self._fetch(client, key, new)
+            if (size := new.stat().st_size) != file.bytes:
+                raise FileDamaged(self.called(key), f"It has {size} bytes, and had {file.bytes}", collection)
+            if file.hash is not None and hash_file(new) != file.hash:
+                raise FileDamaged(self.called(key), "Its content is not what was written", collection)
             os.replace(new, path)
         finally:
             new.unlink(missing_ok=True)
         self.hashes.check(path, file, collection)
 
-    def fetch(self, shard: str, path: str, target: Path) -> None:
+    def _fetch(self, client: Client, key: str, target: Path) -> None:
         """Writes what an object holds now into a file, making the folders above it.
 
         Raises:
             FileNotFoundError: It is gone.
             ShardUnavailable: It cannot be read.
         """
-        key = f"{shard}/{path}"
         with self._asking("read", key):
-            found = self._connected().get(key)
+            found = client.get(key)
             target.parent.mkdir(parents=True, exist_ok=True)
             with open(target, "wb") as file:
                 for chunk in found:
@@ -264,7 +265,8 @@ class ShardBucket(ShardPlace):
         """Deletes the objects of a batch; see `ShardPlace.remove`."""
         keys = self._keys(f"{shard}/{batch_folder}")
         if aside is not None:
-            self._each(lambda key: self.fetch(shard, key.removeprefix(f"{shard}/"), aside / key), keys)
+            client = self._connected()
+            self._each(lambda key: self._fetch(client, key, aside / key), keys)
         self._delete(keys)
         shutil.rmtree(self.root / shard / batch_folder, ignore_errors=True)
 
@@ -298,11 +300,12 @@ class ShardBucket(ShardPlace):
         if paths is None:
             paths = [one.removeprefix(f"{shard}/") for one in self._keys(f"{shard}/{LOG}")]
         make_private_folder(self.root)
+        client = self._connected()
         with scratch_folder(self.root / "drafts", "look-") as folder:
 
             def fetched(path: str) -> None:
                 with suppress(FileNotFoundError):
-                    self.fetch(shard, path, folder / shard / path)
+                    self._fetch(client, f"{shard}/{path}", folder / shard / path)
 
             self._each(fetched, paths)
             yield folder
@@ -320,7 +323,7 @@ class ShardBucket(ShardPlace):
         """Puts an object back; see `ShardPlace.put_back`."""
         key, kept = f"{shard}/{path}", aside / shard / path
         try:
-            self.fetch(shard, path, kept)
+            self._fetch(self._connected(), key, kept)
             is_kept = True
         except FileNotFoundError:
             is_kept = False
@@ -365,7 +368,8 @@ class ShardBucket(ShardPlace):
     def set_shard_aside(self, shard: str, folder: Path) -> Path | None:
         """Fetches all objects of a shard, and deletes them."""
         keys = self._keys(shard)
-        self._each(lambda key: self.fetch(shard, key.removeprefix(f"{shard}/"), folder / key), keys)
+        client = self._connected()
+        self._each(lambda key: self._fetch(client, key, folder / key), keys)
         self.destroy(shard)
         return folder / shard if keys else None
 
@@ -435,7 +439,7 @@ class ShardBucket(ShardPlace):
         known_by = hashlib.sha256(repr(sorted(settings.items())).encode()).digest()
         with self._lock:
             if self._client is None or self._client[0] != known_by:
-                self._client = known_by, client_of(self._uri, settings)
+                self._client = known_by, client_of(self._uri, settings, timeout=_TIMEOUT)
             return self._client[1]
 
     @contextmanager
@@ -455,11 +459,11 @@ class ShardBucket(ShardPlace):
     def _unavailable(self, what: str, path: str, error: Exception) -> ShardUnavailable:
         return ShardUnavailable(f'cannot {what} "{self.called(path)}": {self.told(error)}', hint=self.hint)
 
-    def _each(self, do: Callable[[Value], Result], values: Sequence[Value]) -> list[Result]:
+    def _each(self, do: Callable[[Value], Result], values: Sequence[Value], at_once: int = AT_ONCE) -> list[Result]:
         """Returns what is done with each of some values, several at a time."""
         if len(values) < 2:
             return [do(one) for one in values]
-        with ThreadPoolExecutor(min(AT_ONCE, len(values)), "objects") as pool:
+        with ThreadPoolExecutor(min(at_once, len(values)), "objects") as pool:
             return list(pool.map(do, values))
 
     def _note_used(self, path: Path) -> None:

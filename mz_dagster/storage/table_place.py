@@ -173,15 +173,16 @@ class InStore(TablePlace):
         """Returns what an error says, in a line, without a secret."""
         return self.store.without_secrets(reason(error), self.root)
 
-    def _settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, str]:
+        """Returns what delta-rs is to be told, secrets included: for that call, and not to be kept."""
         return {**_PATIENCE, **self.store.settings(self.root)}
 
     def _handler(self) -> DeltaStorageHandler:
-        return DeltaStorageHandler(self.uri, self._settings())
+        return DeltaStorageHandler(self.uri, self.settings())
 
     def opened(self, version: int | None = None) -> DeltaTable:
         """Returns the table; see `TablePlace.opened`."""
-        return DeltaTable(self.uri, version=version, storage_options=self._settings())
+        return DeltaTable(self.uri, version=version, storage_options=self.settings())
 
     def read(self, path: str) -> bytes:
         """Returns what a file has."""
@@ -221,7 +222,7 @@ class InStore(TablePlace):
 
     def write(self, data: pa.Table, **options: Any) -> None:
         """Writes a table anew; see `TablePlace.write`."""
-        write_deltalake(self.uri, data, storage_options=self._settings(), **options)
+        write_deltalake(self.uri, data, storage_options=self.settings(), **options)
 
     def sync(self, *paths: str) -> None:
         """Does nothing."""

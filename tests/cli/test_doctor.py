@@ -467,6 +467,7 @@ ELSEWHERE = {
     "payload-content",
     "payload-stray",
     "not-writable",
+    "shards-unreachable",
     "disk-full",
     "no-catalog",
     "catalog-lost",

@@ -234,6 +234,9 @@ def test_no_secret_gets_out(
         with pytest.raises(mz_dagster.Error) as failure:
             rows(root)
         told.append(str(failure.value))
+        (found,) = examine(root).findings
+        assert found.check == "shards-unreachable"
+        told.append(str(found))
         says_what_to_do(failure.value)
         (root / "mz.toml").write_text((root / "mz.toml").read_text().replace(wrong, store.endpoint))
     assert store.secret not in "".join(told) + caplog.text

@@ -42,8 +42,9 @@ from mz_dagster.operations.doctor.sinks import check_sinks
 from mz_dagster.operations.doctor.surroundings import check_definitions, check_place, check_plans, check_sources
 from mz_dagster.operations.doctor.times import check_times
 from mz_dagster.operations.recovery import recover_files
-from mz_dagster.storage.ownership import owner_of
+from mz_dagster.storage.ownership import ShardsElsewhere, owner_of
 from mz_dagster.storage.shard_place import FOLDER
+from mz_dagster.storage.shards import ShardUnavailable
 
 _ROUNDS = 3
 """How often repairs are tried: one may have to wait for another, as a sweep for a log."""
@@ -135,8 +136,11 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     try:
         place = project.shard_place()
         owner = owner_of(place)
-    except Error as error:
+    except ShardsElsewhere as error:
         yield Finding("shards-of-another", project.shards_called, error.message)
+        return
+    except Error as error:  # of the store, or a secret of it
+        yield _unreachable(project, error)
         return
     try:
         catalog = Catalog.open_made(project.catalog_url, clock=clock)
@@ -170,11 +174,18 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     yield from examined.unreadable
     if examined.unreadable or any(one.severity is Severity.BREAK for one in references):
         return  # what follows reads the catalog through methods that trust it
-    yield from check_shards(examined, deep=deep, progress=progress)
+    try:
+        yield from check_shards(examined, deep=deep, progress=progress)
+    except ShardUnavailable as error:
+        yield _unreachable(project, error)
     yield from check_definitions(examined)
     yield from check_plans(examined)
     yield from check_sources(examined, deep=deep)
     yield from check_sinks(examined, deep=deep)
+
+
+def _unreachable(project: Project, error: Error) -> Finding:
+    return Finding("shards-unreachable", project.shards_called, f"{error.message}. {error.hint or ''}".strip())
 
 
 def _sorted(found: Sequence[Finding]) -> tuple[Finding, ...]:

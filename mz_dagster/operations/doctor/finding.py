@@ -79,6 +79,7 @@ CHECKS = {
         "The catalog would take another project's files for its own.",
         "Correct catalog.url in mz.toml, or open the project whose catalog it is.",
     ),
+    "shards-unreachable": _broken("Nothing can be read from shards, or written to them.", "Do as the message says."),
     "unreadable-value": _broken("What reads it fails.", _RECOVERED),
     "dangling-reference": _broken("What follows the reference fails.", _RECOVERED),
     "wrong-id": _broken("An id must denote one thing for good.", _RECOVERED),
