@@ -91,7 +91,7 @@ def claim_shards(catalog: Catalog, place: ShardPlace) -> None:
                 ) from error
         owner = owner_of(place) or id
     else:
-        place.keep_private()
+        place.make_fit()
     if owner != id:
         raise ShardsElsewhere(
             f'the shards in "{called}" are another project\'s',

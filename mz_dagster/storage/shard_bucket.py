@@ -71,6 +71,9 @@ _RETRIES = CommitProperties(max_commit_retries=1000)
 _CHECKPOINTS = 50
 
 _LAST_CHECKPOINT = "_last_checkpoint"
+_MARK = f"{FOLDER}/{MARK}"
+#: What the mark says behind the project's id, once the store has shown it.
+_PROVEN = "conditional-puts"
 
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -98,6 +101,7 @@ class ShardBucket(ShardPlace):
         self._lock = threading.Lock()
         self._client: tuple[bytes, Client] | None = None
         self._made: set[str] = set()
+        self._is_proven = False
         self._noted: set[Path] = set()
         self._noted_since_ms = 0.0
         self._copied = copies_bytes  # so that the first copy has all of them looked at
@@ -373,24 +377,43 @@ class ShardBucket(ShardPlace):
         self.destroy(shard)
         return folder / shard if keys else None
 
-    def keep_private(self) -> None:
-        """Does nothing: who may use a bucket is not this process's to say."""
+    def make_fit(self) -> None:
+        """Has the store show that it keeps conditional puts, unless the mark says that it has: it may be a copy."""
+        if not self._is_proven:
+            self._prove()
+            with self._asking("write", _MARK):
+                text = bytes(self._connected().get(_MARK).bytes()).decode("ascii").split()[0]
+                self._connected().put(_MARK, f"{text}\n{_PROVEN}\n".encode("ascii"), use_multipart=False)
 
     def mark(self) -> str | None:
         """Returns whose the prefix is marked as."""
-        key = f"{FOLDER}/{MARK}"
         try:
-            with self._asking("read", key):
-                return bytes(self._connected().get(key).bytes()).decode("ascii", "replace").strip() or None
+            with self._asking("read", _MARK):
+                words = bytes(self._connected().get(_MARK).bytes()).decode("ascii", "replace").split()
         except FileNotFoundError:
             return None
+        self._is_proven = _PROVEN in words
+        return words[0] if words else None
 
     def set_mark(self, id: str) -> None:
         """Puts the mark, if the store keeps conditional puts; see `ShardPlace.set_mark`."""
         from obstore.exceptions import AlreadyExistsError
 
-        client, probe, key = self._connected(), f"{FOLDER}/.probe-{uuid4().hex}", f"{FOLDER}/{MARK}"
-        with self._asking("write", key):
+        self._prove()
+        with self._asking("write", _MARK), suppress(AlreadyExistsError):
+            content = f"{id}\n{_PROVEN}\n".encode("ascii")
+            self._connected().put(_MARK, content, mode="create", use_multipart=False)
+
+    def _prove(self) -> None:
+        """Puts an object twice, where it must not be there.
+
+        Raises:
+            ShardUnavailable: The store wrote it twice, or cannot be asked.
+        """
+        from obstore.exceptions import AlreadyExistsError
+
+        client, probe = self._connected(), f"{FOLDER}/.probe-{uuid4().hex}"
+        with self._asking("write", probe):
             client.put(probe, b"", mode="create", use_multipart=False)
             try:
                 client.put(probe, b"", mode="create", use_multipart=False)
@@ -398,9 +421,6 @@ class ShardBucket(ShardPlace):
             except AlreadyExistsError:
                 keeps_conditions = True
             client.delete([probe])
-            if keeps_conditions:
-                with suppress(AlreadyExistsError):
-                    client.put(key, f"{id}\n".encode("ascii"), mode="create", use_multipart=False)
         if not keeps_conditions:
             raise ShardUnavailable(
                 f'the store of "{self}" overwrites what it is told to write only if it is not there',

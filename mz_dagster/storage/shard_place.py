@@ -247,8 +247,13 @@ class ShardPlace(ABC):
         """Moves a shard with all that is in it below a folder; returns where it is now, None if there was nothing."""
 
     @abstractmethod
-    def keep_private(self) -> None:
-        """Closes the place to other users of this machine, if it is on it."""
+    def make_fit(self) -> None:
+        """Sees to it that a place that is marked is fit to be used, wherever it came from.
+
+        Raises:
+            OSError: It is not.
+            ShardUnavailable: Likewise.
+        """
 
     @abstractmethod
     def mark(self) -> str | None:
@@ -407,7 +412,7 @@ class ShardFolder(ShardPlace):
         path = self.root / shard
         return set_aside(path, (folder / shard).parent) if path.exists() else None
 
-    def keep_private(self) -> None:
+    def make_fit(self) -> None:
         """Closes the folder to other users."""
         if (self.root / FOLDER).is_dir():
             make_private(self.root / FOLDER)
@@ -415,11 +420,12 @@ class ShardFolder(ShardPlace):
     def mark(self) -> str | None:
         """Returns whose the folder is marked as."""
         try:
-            return (self.root / FOLDER / MARK).read_text(encoding="ascii").strip() or None
+            words = (self.root / FOLDER / MARK).read_text(encoding="ascii").split()
         except FileNotFoundError:
             return None
         except UnicodeDecodeError as error:
             raise OSError(str(error)) from error
+        return words[0] if words else None  # behind it is what a bucket says, if it was copied from there
 
     def set_mark(self, id: str) -> None:
         """Writes the mark; a link is made once, or not at all."""

@@ -60,10 +60,11 @@ class Contents:
 
 
 class IndependentReader:
-    """Reads all collections of the project whose state is in a folder."""
+    """Reads all collections of the project whose state is in a folder, its shards perhaps in another."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shards: Path | None = None) -> None:
         self._folder = folder
+        self._shards = shards or folder
 
     def look(self) -> Mapping[str, Contents]:
         """Returns what every collection that is not dropped holds, all in one state of the catalog."""
@@ -121,7 +122,7 @@ class IndependentReader:
         self, shard: str, columns: list[str], batches: Mapping[int, Listed]
     ) -> tuple[tuple[Row, int, int], ...]:
         is_stored = any(one.payload is None for one in batches.values())
-        files = committed_files(self._folder / shard) if is_stored else {}
+        files = committed_files(self._shards / shard) if is_stored else {}
         updates: list[tuple[Row, int, int]] = []
         for batch, (expected, payload) in batches.items():
             count = 0

@@ -19,6 +19,7 @@ from mz_dagster.catalog import Catalog, CollectionRow, NewObject, Seal, Sealed
 from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.storage import BatchWriter, Inlining, LocalShards, compact, read_at, sweep, update_table
+from tests.storage.places import place_of
 
 COLUMNS = (Column("row", TEXT),)
 TTL_MS = 300
@@ -81,7 +82,7 @@ class Worker:
 
     def __init__(self, folder: Path, name: str, random: Random) -> None:
         self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite")
-        self.shards = LocalShards(folder, self.catalog, Inlining(3, 65_536))  # some of both kinds
+        self.shards = LocalShards(place_of(folder), self.catalog, Inlining(3, 65_536))  # some of both kinds
         self.name, self.random = name, random
         self.journal = os.open(folder / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self.appends = 0

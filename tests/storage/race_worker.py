@@ -43,6 +43,7 @@ from mz_dagster.storage import (
     update_table,
 )
 from tests.storage.history import Event, Recorder
+from tests.storage.places import place_of
 
 COLUMNS = (Column("row", TEXT),)
 TIMELINE = "t"
@@ -102,7 +103,7 @@ class Worker:
 
     def __init__(self, folder: Path, catalog: Catalog, name: str, random: Random) -> None:
         self.catalog, self.name, self.random = catalog, name, random
-        self.shards = LocalShards(folder, catalog, Inlining(2, 65_536))  # some of both kinds
+        self.shards = LocalShards(place_of(folder), catalog, Inlining(2, 65_536))  # some of both kinds
         self.recorder = Recorder(folder / "history", name)
         self.rows = 0
         self.leadership: Leadership | None = None

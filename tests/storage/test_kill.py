@@ -20,9 +20,11 @@ from mz_dagster.catalog import Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
 from tests.forks import forks
+from tests.object_store import BUCKET, running_gateway
 from tests.storage.independent_reader import Contents, IndependentReader, Row
 from tests.storage.kill_worker import Intent, Worker, expected_at, journal, live, make_project
 from tests.storage.leftovers import check_only_live_is_left
+from tests.storage.places import place_of, put_in_bucket
 
 
 class Watcher:
@@ -33,8 +35,8 @@ class Watcher:
         failure: What was wrong; the thread ends with the first failure.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._reader = folder, IndependentReader(folder)
+    def __init__(self, folder: Path, shards: Path | None = None) -> None:
+        self._folder, self._reader = folder, IndependentReader(folder, shards)
         self._lost: set[str] = set()
         self._past: dict[tuple[str, int], Counter[Row]] = {}
         self._frontiers: dict[str, tuple[int, int]] = {}
@@ -112,11 +114,11 @@ class Watcher:
                 assert rows == self._past.setdefault((id, time), rows), f"the past of {id} changed at {time}"
 
 
-def kill_again_and_again(folder: Path, kills: int, seed: int) -> None:
+def kill_again_and_again(folder: Path, kills: int, seed: int, shards: Path | None = None) -> None:
     random = Random(seed)
     make_project(folder)
     context = forks()
-    with Watcher(folder) as watcher:
+    with Watcher(folder, shards) as watcher:
         for n in range(kills):
             worker = context.Process(target=live, args=(str(folder), f"w{n}", seed + n), daemon=True)
             worker.start()
@@ -133,9 +135,9 @@ def kill_again_and_again(folder: Path, kills: int, seed: int) -> None:
     with Catalog.open(
         f"sqlite:///{folder}/catalog.sqlite", clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)
     ) as catalog:
-        shards = LocalShards(folder, catalog)
-        sweep(catalog, shards, thorough=True)
-        check_only_live_is_left(catalog, shards, catalog.collections())
+        local = LocalShards(place_of(folder), catalog)
+        sweep(catalog, local, thorough=True)
+        check_only_live_is_left(catalog, local, catalog.collections())
     watcher.look()
 
 
@@ -182,3 +184,14 @@ def test_the_watcher_sees_what_must_not_be(tmp_path: Path, tampered: str) -> Non
 @pytest.mark.parametrize("seed", range(10))
 def test_thousands_of_kills_lose_double_and_expose_nothing(tmp_path: Path, seed: int) -> None:
     kill_again_and_again(tmp_path, kills=300, seed=1000 * seed)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kills", [100])
+def test_kills_of_writers_to_a_bucket_lose_double_and_expose_nothing(tmp_path: Path, kills: int) -> None:
+    (folder := tmp_path / "project").mkdir()
+    with running_gateway(tmp_path) as store:
+        put_in_bucket(folder, f"s3://{BUCKET}/{folder.name}", store)
+        # What is in the bucket is in files of the gateway's.
+        kill_again_and_again(folder, kills, seed=7, shards=tmp_path / BUCKET / folder.name)

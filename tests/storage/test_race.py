@@ -20,10 +20,12 @@ from mz_dagster.catalog import Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
 from tests.forks import forks
+from tests.object_store import BUCKET, running_gateway
 from tests.postgres_server import running_postgres
 from tests.storage.history import history
 from tests.storage.history_checker import violations
 from tests.storage.leftovers import check_only_live_is_left
+from tests.storage.places import place_of, put_in_bucket
 from tests.storage.race_worker import LEASE_MS, STOP, make_project, work
 
 WORKERS = 5
@@ -90,7 +92,7 @@ def errors(folder: Path) -> str:
 def check_nothing_is_left(folder: Path, url: str) -> None:
     """Long after, a sweep leaves the live batches and nothing else."""
     with Catalog.open(url, clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)) as catalog:
-        shards = LocalShards(folder, catalog)
+        shards = LocalShards(place_of(folder), catalog)
         sweep(catalog, shards, thorough=True)
         check_only_live_is_left(catalog, shards, catalog.collections(dropped=True))
 
@@ -121,3 +123,13 @@ def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: st
 @pytest.mark.parametrize("seed", range(3))
 def test_what_racing_processes_are_told_all_along_can_be_explained(tmp_path: Path, url: str, seed: int) -> None:
     assert set(race(tmp_path, url, answers=5000, seed=seed)) >= EVERYTHING
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_what_processes_that_race_in_a_bucket_are_told_can_be_explained(tmp_path: Path, url: str) -> None:
+    (folder := tmp_path / "project").mkdir()
+    with running_gateway(tmp_path) as store:
+        put_in_bucket(folder, f"s3://{BUCKET}/{folder.name}", store)
+        answers = race(folder, url, answers=1500, seed=5)
+    assert answers["append", "done"] >= 100

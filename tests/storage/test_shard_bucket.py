@@ -310,3 +310,32 @@ def test_spark_computes_over_the_same_shards(root: Path, store: Store, spark_con
     assert not breaks(examine(root, deep=True))
     (root / "mz.toml").write_text((root / "mz.toml").read_text().replace('"auto"', '"local"'))
     assert rows(elsewhere(root), "SELECT * FROM w WHERE a = 7") == [(7, 3)]
+
+
+def test_shards_are_moved_by_copying_them(tmp_path: Path, settings: str, store: Store) -> None:
+    (root := tmp_path / "p").mkdir()
+    in_bucket, in_folder = settings, settings.partition("[storage]")[0] + "[writes]\ninline_rows = 0\n"
+    (root / "mz.toml").write_text(in_folder)
+    wanted = filled(root)
+    shards, client = root / ".mz" / "shards", store.client()
+    (root / "mz.toml").write_text(in_bucket)
+    with pytest.raises(ShardsElsewhere):
+        rows(root)
+    for path in shards.rglob("*"):
+        if path.is_file():
+            client.upload_file(str(path), BUCKET, f"{prefix(root)}/shards/{path.relative_to(shards).as_posix()}")
+    shutil.rmtree(shards)
+    assert rows(root) == wanted
+    with mz_dagster.connect(root) as connection:
+        connection.execute("INSERT INTO t VALUES (5, 'z')")
+    assert not breaks(examine(root, deep=True))
+    mark = client.get_object(Bucket=BUCKET, Key=f"{prefix(root)}/shards/.project")["Body"].read()
+    assert b"conditional-puts" in mark  # which a copy does not say
+    for key in keys(store, root):
+        (path := shards / key.partition("/shards/")[2]).parent.mkdir(parents=True, exist_ok=True)
+        client.download_file(BUCKET, key, str(path))
+    (root / "mz.toml").write_text(in_folder)
+    assert rows(root) == [*wanted, ("z", 1, 5)]
+    with mz_dagster.connect(root) as connection:
+        connection.execute("INSERT INTO t VALUES (6, 'z')")
+    assert not breaks(examine(root, deep=True))
