@@ -51,6 +51,7 @@ def source_of(definition: Definition, project: Project) -> Source:
                 debezium=files.debezium,
                 partition=files.partition,
                 spool=project.state / "copies",
+                names_ascend=files.names_ascend,
             )
         case Delta() | Iceberg() as table:
             return _of_table(table, definition.means, project, columns, key)

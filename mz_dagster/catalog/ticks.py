@@ -174,6 +174,14 @@ class Ticks(Transactions):
                 _check_bindings(connection, source)
             return known
 
+    def last_path(self, source: GlobalId, tick: int) -> str:
+        """Returns the last path, as bytes sort, of the files that a source had gained by a tick; empty for none."""
+        file = BOUND_FILE.c
+        path = file.path.collate("BINARY" if self._database.is_sqlite else "C")
+        query = select(func.max(path)).where(file.source == source, file.tick <= tick)
+        with self._database.read() as connection:
+            return str(connection.execute(query).scalar_one() or "")
+
     def check_bindings(self, source: GlobalId) -> None:
         """Returns if all bindings of a source are there; who is about to bind more asks.
 

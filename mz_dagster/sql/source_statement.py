@@ -61,7 +61,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     retain = parse_with_options(cursor)
     pattern = place.pattern or _DEFAULT_PATTERNS[format_]
     partition = tuple(token.value for token in place.partition)
-    files = Files(place.folder, pattern, format_, place.connection, debezium, partition)
+    files = Files(place.folder, pattern, format_, place.connection, debezium, partition, place.names_ascend)
     return CreateSource(*common, name, columns, key, timeline, files, envelope, retain, if_not_exists)
 
 
@@ -250,10 +250,11 @@ class _Found(NamedTuple):
     pattern: str | None
     connection: Name | None
     partition: Sequence[Token]
+    names_ascend: bool
 
 
 def _files(cursor: TokenCursor) -> _Found:
-    """Moves past `(FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'] [, PARTITION COLUMNS (name, ...)])`."""
+    """Moves past `(FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'] ...)`: options in any order."""
     opening = cursor.current
     cursor.expects_symbol("(")
     found: dict[str, str] = {}
@@ -261,8 +262,8 @@ def _files(cursor: TokenCursor) -> _Found:
     partition: list[Token] = []
     while True:
         token = cursor.current
-        option = cursor.identifier("FOLDER, URI, CONNECTION, PATTERN or PARTITION COLUMNS")
-        if option not in ("folder", "uri", "connection", "pattern", "partition"):
+        option = cursor.identifier("FOLDER, URI, CONNECTION, PATTERN, PARTITION COLUMNS or NAMES ASCEND")
+        if option not in ("folder", "uri", "connection", "pattern", "partition", "names"):
             raise InvalidSyntax(f'"{option}" is not an option of FILES', position=token.start + 1)
         if option in found:
             raise InvalidSyntax(f"{option.upper()} is given twice", position=token.start + 1)
@@ -273,6 +274,9 @@ def _files(cursor: TokenCursor) -> _Found:
             found[option] = str(connection)
         elif option == "partition":
             partition, found[option] = _partition(cursor), ""
+        elif option == "names":
+            cursor.expects("ascend")
+            found[option] = ""
         else:
             found[option] = cursor.string(option.upper())
         if option == "pattern" and (found[option].startswith("/") or ".." in found[option].split("/")):
@@ -301,7 +305,14 @@ def _files(cursor: TokenCursor) -> _Found:
             hint=f"CREATE CONNECTION name TO {kind} (...), and write FILES (URI '...', CONNECTION name).",
             position=opening.start + 1,
         )
-    return _Found(folder or uri or "", found.get("pattern"), connection, partition)
+    if "names" in found and _store_of(uri or "") is None:
+        raise InvalidTableDefinition(
+            "NAMES ASCEND is about buckets",
+            detail="A folder of this machine, and a list on a web server, is looked through in no time.",
+            hint="Leave it away.",
+            position=opening.start + 1,
+        )
+    return _Found(folder or uri or "", found.get("pattern"), connection, partition, "names" in found)
 
 
 def _partition(cursor: TokenCursor) -> list[Token]:

@@ -132,7 +132,7 @@ class CheckConstraint:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """`FROM FILES (FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...']) FORMAT ...`.
+    """`FROM FILES (FOLDER '...' | URI '...', CONNECTION name [, PATTERN '...'] [, NAMES ASCEND]) FORMAT ...`.
 
     Attributes:
         folder: As written, relative to the project; a URI if there is a connection.
@@ -141,6 +141,7 @@ class Files:
         connection: What leads there, if it is not in a file system of this machine.
         debezium: Whether a record is a change as Debezium writes it, which says what a key's row is from then on.
         partition: Columns whose values the folders say that a file is in.
+        names_ascend: Whether new names sort behind those that are there.
     """
 
     folder: str
@@ -149,6 +150,7 @@ class Files:
     connection: Name | None = None
     debezium: bool = False
     partition: tuple[str, ...] = ()
+    names_ascend: bool = False
 
 
 @dataclass(frozen=True, slots=True)

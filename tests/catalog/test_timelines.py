@@ -284,3 +284,12 @@ def test_who_closes_tables_leads_only_for_what_else_there_is(catalog: Catalog) -
     assert catalog.collection(table).upper.only == 8
     assert isinstance(catalog.close_tables_and_lead("t", 9, [view], "b", 100), LedByAnother)
     assert catalog.collection(table).upper.only == 10
+
+
+def test_the_last_path_is_that_of_bytes(catalog: Catalog) -> None:
+    source = catalog.create_object(NewObject("s", "source", "", "t", ())).id
+    assert catalog.last_path(source, 99) == ""
+    for tick, path in enumerate(("a", "B", "é", "Z\u2028", "\uffff", "🦆", "_"), 10):
+        catalog.mint_tick("t", tick, {source: [BoundFile(path, 1, "0")]}, catalog.last_tick("t"))
+        assert catalog.last_path(source, tick - 1) <= catalog.last_path(source, tick)
+    assert [catalog.last_path(source, tick) for tick in range(9, 17)] == ["", "a", "a", "é", "é", "\uffff", "🦆", "🦆"]

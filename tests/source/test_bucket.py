@@ -134,6 +134,51 @@ def test_a_poll_asks_for_nothing_but_lists_and_what_is_new(
     assert asked == ["list_with_delimiter"]
 
 
+@pytest.mark.parametrize("pattern", [None, "**/*.jsonl"])
+def test_where_names_ascend_only_what_is_new_is_listed(
+    connection: Connection, prefix: Prefix, monkeypatch: pytest.MonkeyPatch, pattern: str | None
+) -> None:
+    """Of names of any signs, which a store sorts by their bytes; and what is late comes unless it is too late."""
+    names = sorted(["0", "A b", "a+%?", "a=1", "aé", "b", "b\uffff", "b🦆", "c"], key=str.encode)
+    listed: list[str] = []
+    original = obstore.list
+
+    def noted(*args: Any, **options: Any) -> Any:
+        for some in original(*args, **options):
+            listed.extend(one["path"] for one in some)
+            yield some
+
+    monkeypatch.setattr(obstore, "list", noted)
+    files = prefix.files(pattern).removesuffix(")")
+    connection.execute(f"CREATE SOURCE s (id integer) FROM {files}, NAMES ASCEND) FORMAT JSON")
+    wanted: Counter[tuple[int]] = Counter()
+    for number, name in enumerate(names):
+        if name != "b":
+            prefix.put(f"{name}.jsonl", f'{{"id": {number}}}')
+            prefix.put(f"{name}/x.txt", "junk")
+            wanted[number,] += 1
+            poll(connection)
+            assert held(connection) == wanted
+    prefix.put("b.jsonl", '{"id": 77}')  # late, by less than an hour
+    poll(connection)
+    assert held(connection) == wanted + Counter([(77,)])
+    monkeypatch.setattr("mz_dagster.storage.source.files._LATE_MS", 0)
+    listed.clear()
+    prefix.put("0a.jsonl", '{"id": 78}')  # too late, by what was promised
+    prefix.put("d.jsonl", '{"id": 79}')
+    poll(connection)
+    assert [one for one in listed if one.endswith(".jsonl")] == ["d.jsonl"]
+    assert held(connection) == wanted + Counter([(77,), (79,)])
+    prefix.put("e.jsonl", '{"id": 80}')
+    poll(connection)
+    prefix.put("e.jsonl", '{"id": 81}')  # bound, and not read yet
+    with pytest.raises(BoundFileChanged, match=r'bound file "e\.jsonl" has changed'):
+        poll(connection)
+    assert "NAMES ASCEND" in connection.execute("SHOW CREATE SOURCE s").fetchall()[0][1]
+    with pytest.raises(InvalidTableDefinition, match="NAMES ASCEND is about buckets"):
+        connection.execute("CREATE SOURCE f (id integer) FROM FILES (FOLDER 'in', NAMES ASCEND) FORMAT JSON")
+
+
 def test_what_changed_or_went_is_told(connection: Connection, prefix: Prefix) -> None:
     connection.execute(f"CREATE SOURCE s (id integer) FROM {prefix.files()} FORMAT JSON")
     for number in range(3):

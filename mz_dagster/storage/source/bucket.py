@@ -4,7 +4,9 @@ An object comes into being whole, so each that is listed is ready unless its nam
 store says of each what it is by (its entity tag): what has another one is hashed again.
 
 Cost: a poll lists what is below the prefix, a thousand objects a request and without a look at any; without a `/` in
-the pattern, only what is directly below it. What is new is read once to be checked and hashed, and once by its step.
+the pattern, only what is directly below it. A store lists by name and not by time, so what is new may be anywhere among
+the names; where these are known to ascend, only what sorts behind a path is listed (`FileSource.names_ascend`). What is
+new is read once to be checked and hashed, and once by its step.
 """
 
 from __future__ import annotations
@@ -60,12 +62,12 @@ class InBucket(FilePlace):
     def folder(self) -> None:
         """None: Spark is not told how to get there."""
 
-    def listing(self, pattern: str) -> Listing:
+    def listing(self, pattern: str, after: str = "") -> Listing:
         """Returns the objects that are ready, with what the store says of them; see `FilePlace.listing`."""
         wanted = Wanted(pattern)
         found = {}
         try:
-            for one in self._objects(recursive="/" in pattern):
+            for one in self._objects(after, recursive="/" in pattern):
                 if wanted.has(one["path"]):
                     found[one["path"]] = _look(one)
         except FAILURES as error:
@@ -73,7 +75,7 @@ class InBucket(FilePlace):
                 f'cannot list "{self}": {reason(error)}',
                 hint="Check the URI, what the connection says, and that it may list the bucket; nothing was bound.",
             ) from error
-        return Looks(found)
+        return _Behind(found, self, after) if after else Looks(found)
 
     def look(self, path: str) -> Look | None:
         """Returns what an object is like now."""
@@ -142,11 +144,11 @@ class InBucket(FilePlace):
             self._clients[given] = client
         return client
 
-    def _objects(self, *, recursive: bool) -> Iterator[ObjectMeta]:
-        if not recursive:
+    def _objects(self, after: str, *, recursive: bool) -> Iterator[ObjectMeta]:
+        if not recursive and not after:
             yield from obstore.list_with_delimiter(self._client())["objects"]
             return
-        for some in obstore.list(self._client(), chunk_size=1000):
+        for some in obstore.list(self._client(), offset=after or None, chunk_size=1000):
             yield from some
 
     def _hashed(self, path: str, target: BinaryIO | None) -> BoundFile:
@@ -165,6 +167,18 @@ class InBucket(FilePlace):
             f'cannot read "{self}/{path}": {reason(error)}',
             hint="Check that the connection may read it, or move it away; no file of the source was bound.",
         )
+
+
+class _Behind(Looks):
+    """A listing of what sorts behind a path; the store is asked for any other object by itself."""
+
+    def __init__(self, looks: Mapping[str, Look], place: InBucket, after: str) -> None:
+        super().__init__(looks)
+        self._place, self._after = place, after
+
+    def look(self, path: str) -> Look | None:
+        """Returns what an object was like when it was listed, or is like now."""
+        return super().look(path) if path > self._after else self._place.look(path)
 
 
 class _Parts(RawIOBase):

@@ -49,8 +49,12 @@ class FilePlace(ABC):
         """The folder that this process and Spark both find the files in; None if they have to be fetched."""
 
     @abstractmethod
-    def listing(self, pattern: str) -> Listing:
+    def listing(self, pattern: str, after: str = "") -> Listing:
         """Returns the files that are ready and match a glob, see `folder.pattern_to_regex`.
+
+        Args:
+            pattern: The glob.
+            after: Of paths that do not sort behind this, as bytes do, any may be left out; each may be looked at still.
 
         Raises:
             SourceUnreadable: It cannot be listed, or has a name that cannot be read.

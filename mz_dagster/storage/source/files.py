@@ -56,6 +56,8 @@ _IN_MEMORY = 64 << 20
 #: How the folders of copies begin, and after how long one that is still there was left by a process that was killed.
 _COPIES = ".copies_"
 _LEFT_AFTER_MS = 86_400_000
+#: How much later than its place among ascending names an object may come, in the timeline's milliseconds.
+_LATE_MS = 3_600_000
 #: Of how many compressed files it is known what they hold.
 _MOST_COUNTED = 10_000
 
@@ -76,6 +78,8 @@ class FileSource(RecordSource):
         spool: The folder in which files are copied for Spark, the same folder for it; that of the files themselves if
             it is not said.
         copies: What the names of the files in the place have at their ends that those of the records do not.
+        names_ascend: Whether new names sort behind those that were bound an hour before, so that the others need not be
+            listed again.
     """
 
     place: FilePlace
@@ -88,6 +92,7 @@ class FileSource(RecordSource):
     partition: tuple[str, ...] = ()
     spool: Path | None = None
     copies: str = ""
+    names_ascend: bool = False
     _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
     _seen: dict[BoundFile, str] = field(default_factory=dict, init=False, compare=False, repr=False)
     #: How many bytes compressed files hold.
@@ -127,7 +132,7 @@ class FileSource(RecordSource):
             OperationalError: New files cannot be forced to disk.
         """
         catalog, row = ledger.catalog, ledger.row
-        listing = self.place.listing(self.pattern)
+        listing = self.place.listing(self.pattern, self._seen_up_to(ledger))
         listed = frozenset(listing.paths)
         upper = row.upper.only
         needed = min(upper, upper - ledger.expect_files_ms)  # from here on, files have to be there
@@ -138,6 +143,11 @@ class FileSource(RecordSource):
         known = catalog.known_paths(row.id, others)
         files = self.place.lasting(self._new_files((path for path in others if path not in known), listing))
         return Gain(files, count=len(files))
+
+    def _seen_up_to(self, ledger: Ledger) -> str:
+        """Returns behind which path all that may be new is; nothing if it may be anywhere."""
+        last = ledger.catalog.last_tick(str(ledger.row.timeline)) if self.names_ascend else None
+        return "" if last is None else ledger.catalog.last_path(ledger.row.id, last - _LATE_MS)
 
     def size(self, bindings: Sequence[Binding]) -> int:
         """Returns how many bytes the bound files have."""

@@ -50,7 +50,7 @@ class InFolder(FilePlace):
         """The folder itself."""
         return self.path
 
-    def listing(self, pattern: str) -> Listing:
+    def listing(self, pattern: str, after: str = "") -> Listing:
         """Returns the files that are ready, without a look at any; see `FilePlace.listing`."""
         return _Listed(self, ready_paths(self.path, pattern))
 

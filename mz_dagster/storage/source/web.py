@@ -33,7 +33,7 @@ class OnWeb(InBucket):
 
     index: str
 
-    def listing(self, pattern: str) -> Listing:
+    def listing(self, pattern: str, after: str = "") -> Listing:
         """Returns the files that the list names; see `FilePlace.listing`."""
         return _Listed(self, set(filter(Wanted(pattern).has, map(self._path, self._lines()))))
 
