@@ -19,6 +19,7 @@ import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
+from mz_dagster.adapter.replica import Replica
 from mz_dagster.adapter.write_attempts import WriteContended
 from mz_dagster.compute.step.stepper import StepLost
 from mz_dagster.storage.read import leased
@@ -99,15 +100,17 @@ def run(engine: Engine, name: str, rng: random.Random, over: Event, most: int) -
 
 
 def disturb(project: Project, rng: random.Random, over: Event) -> None:
-    """Does beside the sessions what runners, schedules and readers do."""
+    """Does beside the sessions what runners, schedules, readers and replicas do."""
     with Engine(project, holder="disturber") as engine:
-        session = Session(engine)
+        session, replica = Session(engine), Replica(engine, "beside")
         while not over.wait(rng.random() / 5):
-            match rng.randrange(3):
+            match rng.randrange(4):
                 case 0:
                     list(engine.compact())
                 case 1:
                     session.execute("SELECT n FROM a_rows")
+                case 2:
+                    replica.turn()
                 case _:
                     engine.poll("default")
                     for tick in engine.unsealed_ticks("default"):
