@@ -24,7 +24,7 @@ from typing import Any
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definition, define
-from mz_dagster.adapter.definition_cache import DefinitionCache
+from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver
 from mz_dagster.adapter.origins import sink_of, source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
@@ -223,31 +223,19 @@ class CatalogDefinitions:
         if row.id in known.definitions and known.definitions[row.id].text != row.sql:
             self.forget(row.id)
         if row.id not in known.definitions:
-            timeline = row.timeline or self._project.timeline
-            indexed = bool(row.options.get("copy", False))
 
             def define_it(resolver: Resolver) -> Definition:
                 (statement,) = parse(row.sql)
                 return define(
                     statement,  # type: ignore[arg-type]  # only definitions are ever stored
                     resolver,
-                    default_timeline=timeline,
+                    default_timeline=row.timeline or self._project.timeline,
                     name=row.created_as,
-                    indexed=indexed,
+                    indexed=bool(row.options.get("copy", False)),
                 )
 
-            parts: tuple[object, ...] = (
-                "catalog",
-                row.sql,
-                timeline,
-                row.created_as,
-                indexed,
-                sorted(row.dependencies.items()),
-            )
-            if row.options.get(BOUND_SHAPES):
-                parts = (*parts, sorted(bound_shapes(row.options).items()))
             try:
-                known.definitions[row.id] = self._kept.get(parts, self.as_created(row), define_it)
+                known.definitions[row.id] = self._kept.get(self._parts(row), self.as_created(row), define_it)
             except UndefinedTable as error:
                 raise CatalogDamaged(
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
@@ -259,6 +247,34 @@ class CatalogDefinitions:
                     hint=f'SHOW CREATE shows its query. Drop "{row.created_as}", then create it with one that binds.',
                 ) from error
         return known.definitions[row.id]
+
+    def _parts(self, row: ObjectRow) -> tuple[object, ...]:
+        """Returns all that an object's definition follows from but what its names stood for."""
+        parts: tuple[object, ...] = (
+            "catalog",
+            row.sql,
+            row.timeline or self._project.timeline,
+            row.created_as,
+            bool(row.options.get("copy", False)),
+            sorted(row.dependencies.items()),
+        )
+        if row.options.get(BOUND_SHAPES):
+            parts = (*parts, sorted(bound_shapes(row.options).items()))
+        return parts
+
+    def adopt(self, row: ObjectRow, definition: Definition, bound_with: RecordingResolver) -> None:
+        """Takes what an object was created by for its definition, if it would be bound just so of its row.
+
+        Args:
+            row: The object, as it has just been created.
+            definition: What it was created by.
+            bound_with: What that was bound with.
+        """
+        known = self._known_since(row.values)
+        if row.version or row.id in known.definitions or definition.text != row.sql:
+            return
+        if self._kept.adopt(self._parts(row), self.as_created(row), bound_with, definition):
+            known.definitions[row.id] = definition
 
     def as_created(self, row: ObjectRow) -> Resolver:
         """Returns what resolves an object's names to what they stood for when it was created."""

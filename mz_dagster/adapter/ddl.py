@@ -11,6 +11,7 @@ from mz_dagster.adapter.alter_type import alter_values
 from mz_dagster.adapter.block_definitions import ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import Definable, define, name_of
+from mz_dagster.adapter.definition_cache import RecordingResolver
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.origins import declared_columns
@@ -127,7 +128,8 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     target = names.target(qualified)
     key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
-    definition = define(statement, names, default_timeline=engine.project.timeline, name=key, indexed=indexed)
+    recording = RecordingResolver(names)
+    definition = define(statement, recording, default_timeline=engine.project.timeline, name=key, indexed=indexed)
     if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
         if isinstance(statement, CreateMaterializedView):
             raise UnsupportedForm(
@@ -144,6 +146,7 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
     new = new if temporary else target.of(new)
     hidden = temporary or block is not None
     created = engine.catalog.create_objects(names.kept(new) if hidden else new)[-1]
+    engine.definitions.adopt(created, definition, recording)
     if temporary:
         names.adopt(name, created.id)
     elif block is not None:

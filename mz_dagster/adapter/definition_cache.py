@@ -87,14 +87,34 @@ class DefinitionCache:
         kept = self._read(key)
         if kept is not None and self._is_current(kept[0], resolver):
             return self._known(key, *kept)
-        asked: dict[tuple[str, ...], Item | None] = {}
-        definition = make(_RecordingResolver(resolver, asked))
-        told = [(name, self._digest(item)) for name, item in asked.items()]
+        recording = RecordingResolver(resolver)
+        definition = make(recording)
+        told = [(name, self._digest(item)) for name, item in recording.asked.items()]
         found = tuple((name, one) for name, one in told if one is not None)
         if len(found) == len(told):
             self._write(key, found, definition)
             return self._known(key, found, definition)
         return definition
+
+    def adopt(
+        self, parts: tuple[object, ...], resolver: Resolver, bound_with: RecordingResolver, definition: Definition
+    ) -> bool:
+        """Keeps what was made with another resolver, if `get` would have the same made; returns whether it is kept.
+
+        Args:
+            parts: As `get`.
+            resolver: As `get`.
+            bound_with: What the definition was made with.
+            definition: What was made.
+        """
+        told = [(name, self._digest(item)) for name, item in bound_with.asked.items()]
+        found = tuple((name, one) for name, one in told if one is not None)
+        if len(found) < len(told) or not self._is_current(found, resolver):
+            return False
+        key = _digest((_planner(), repr(budget()), *parts))
+        self._write(key, found, definition)
+        self._known(key, found, definition)
+        return True
 
     def _is_current(self, asked: Asked, resolver: Resolver) -> bool:
         try:
@@ -171,19 +191,25 @@ class DefinitionCache:
                         Path(entry.path).unlink()
 
 
-class _RecordingResolver:
-    """A resolver that notes what it is asked."""
+class RecordingResolver:
+    """A resolver that notes what it is asked.
 
-    def __init__(self, resolver: Resolver, asked: dict[tuple[str, ...], Item | None]) -> None:
+    Attributes:
+        asked: What each name stood for.
+    """
+
+    def __init__(self, resolver: Resolver) -> None:
         self._resolver = resolver
-        self._asked = asked
+        self.asked: dict[tuple[str, ...], Item | None] = {}
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for."""
         found = self._resolver.resolve(name)
-        self._asked[name] = found
+        self.asked[name] = found
         return found
 
     def names(self) -> tuple[str, ...]:
+        """Returns all names in use."""
         return self._resolver.names()
 
 
