@@ -136,7 +136,7 @@ class Objects(Transactions):
             if dropped:
                 entries = _entries(connection, self._now_ms())
                 drop_rows(connection, entries.keys() - needed(entries, dropped), self._now_ms())
-            return tuple(_object(connection, id) for id in ids)
+            return _objects(connection, ids)
 
     def drop_object(self, id: GlobalId, cascade: bool = False) -> tuple[GlobalId, ...]:
         """Drops one object; see `drop_objects`."""
@@ -408,62 +408,87 @@ def create_rows(
     def resolve(one: GlobalId | Ref) -> GlobalId:
         return ids[one.position] if isinstance(one, Ref) else one
 
-    def put(table: Table, id: GlobalId, **values: Any) -> None:
-        is_there = id in into.values()
-        statement = update(table).where(table.c.id == id) if is_there else insert(table).values(id=id)
-        connection.execute(statement.values(**values))
+    def put(table: Table, rows: Sequence[dict[str, Any]]) -> None:
+        fresh = [row for row in rows if row["id"] not in become]
+        for row in rows:
+            if row["id"] in become:
+                connection.execute(update(table).where(table.c.id == row["id"]).values(**row))
+        if fresh:
+            connection.execute(insert(table), fresh)
 
-    for number, id, one in zip(sequence, ids, new, strict=True):
-        lattice = lattice_of(connection, one.timeline)
-        put(
-            OBJECT,
-            id,
-            sequence=number,
-            created_as=one.created_as or one.name,
-            kind=one.kind,
-            sql=one.sql,
-            timeline=one.timeline,
-            column_types=columns_text(one.columns),
-            unique_keys=keys_text(one.keys),
-            monotonic=one.monotonic,
-            options=json_text(dict(one.options)),
-            tags=json_text(list(one.tags)),
-            has_collection=one.has_collection,
-            dropped=False,
-        )
+    become = set(into.values())
+    made = set(ids) - become
+    lattices = {timeline: lattice_of(connection, timeline) for timeline in {one.timeline for one in new}}
+    put(
+        OBJECT,
+        [
+            {
+                "id": id,
+                "sequence": number,
+                "created_as": one.created_as or one.name,
+                "kind": one.kind,
+                "sql": one.sql,
+                "timeline": one.timeline,
+                "column_types": columns_text(one.columns),
+                "unique_keys": keys_text(one.keys),
+                "monotonic": one.monotonic,
+                "options": json_text(dict(one.options)),
+                "tags": json_text(list(one.tags)),
+                "has_collection": one.has_collection,
+                "dropped": False,
+            }
+            for number, id, one in zip(sequence, ids, new, strict=True)
+        ],
+    )
+    read: dict[GlobalId, ObjectRow] = {}
+    depends: list[dict[str, Any]] = []
+    stored: list[dict[str, Any]] = []
+    for id, one in zip(ids, new, strict=True):
         if one.name is not None:
             give_name(connection, one.name, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
+        depends += [
+            {"dependant": id, "name": name, "dependency": dependency}
+            for name, dependency in sorted(dependencies.items())
+        ]
         # What is read through a plain view was bound as that was.
         named = {
             id for name, id in dependencies.items() if one.kind != "arrangement" and not name.startswith("collection ")
         }
-        for dependency in set(dependencies.values()):
-            read = undropped(connection, dependency)
+        for dependency in set(dependencies.values()) - made:  # what is new is as it is
+            if dependency not in read:
+                read[dependency] = undropped(connection, dependency)
             if one.is_bound_before or dependency not in named:
                 continue
-            if bound_shapes(one.options).get(dependency, 0) != read.version:
-                raise TableAltered(dependency, read.version)
-            if one.values.get(dependency, 0) != read.values:
-                raise TypeAltered(dependency, read.values)
-        for name, dependency in sorted(dependencies.items()):
-            connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
+            if bound_shapes(one.options).get(dependency, 0) != read[dependency].version:
+                raise TableAltered(dependency, read[dependency].version)
+            if one.values.get(dependency, 0) != read[dependency].values:
+                raise TypeAltered(dependency, read[dependency].values)
         if one.has_collection:
-            put(
-                COLLECTION,
-                id,
-                timeline=one.timeline,
-                since=frontier_text(Antichain.of(lattice, one.since)),
-                upper=frontier_text(
-                    Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
-                ),
-                shard=f"shards/{id}",
-                retention_ms=one.retention_ms,
+            since, lattice = one.since, lattices[one.timeline]
+            upper = Antichain.empty(lattice) if one.upper is None else Antichain.of(lattice, one.upper)
+            stored.append(
+                {
+                    "id": id,
+                    "timeline": one.timeline,
+                    "since": frontier_text(Antichain.of(lattice, since)),
+                    "upper": frontier_text(upper),
+                    "shard": f"shards/{id}",
+                    "retention_ms": one.retention_ms,
+                }
             )
         create_sequences(connection, id, one.sequences)
-    for id, one in zip(ids, new, strict=True):
-        if one.owner is not None:
-            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(owner=resolve(one.owner)))
+    put(COLLECTION, stored)
+    if depends:
+        connection.execute(insert(DEPENDENCY), depends)
+    owned = [
+        {"the_id": id, "the_owner": resolve(one.owner)}
+        for id, one in zip(ids, new, strict=True)
+        if one.owner is not None
+    ]
+    if owned:
+        of_id = OBJECT.c.id == bindparam("the_id")
+        connection.execute(update(OBJECT).where(of_id).values(owner=bindparam("the_owner")), owned)
     _hold_inputs(connection, ids, new)
     return ids
 
@@ -677,6 +702,16 @@ def _object(connection: Connection, id: GlobalId) -> ObjectRow:
         check_absent(connection, id)
         raise UnknownObject(id)
     return object_of(row, dependencies_of(connection, [id]).get(id, {}))
+
+
+def _objects(connection: Connection, ids: Sequence[GlobalId]) -> tuple[ObjectRow, ...]:
+    """Returns objects that are there, in the order of the ids."""
+    query = objects_query()
+    portions = in_portions(sorted(ids))
+    rows = [row for one in portions for row in connection.execute(query.where(OBJECT.c.id.in_(one)))]
+    depends = dependencies_of(connection, ids)
+    found = {GlobalId(row.id): object_of(row, depends.get(GlobalId(row.id), {})) for row in rows}
+    return tuple(found[id] for id in ids)
 
 
 def objects_query() -> Any:
