@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from mz_dagster.adapter import Engine, Project, catalog_definitions, definition_cache, project_files
+from mz_dagster.adapter import Engine, Project, Session, catalog_definitions, ddl, definition_cache, project_files
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.project_files import load_project
@@ -243,3 +245,58 @@ def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkey
         engine.apply()
         engine.graph("default")
     assert set(made) == {"v1"}
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        [],
+        ["CREATE SCHEMA other", "CREATE TABLE other.t (k int, at timestamptz)", "SET search_path = other, public"],
+    ],
+    ids=["plain", "path"],
+)
+def test_what_is_created_is_bound_once_and_as_others_bind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: Sequence[str]
+) -> None:
+    """A view's definition is what CREATE bound; another process, with nothing kept, makes the same of the catalog."""
+    bound: list[str] = []
+
+    def defining(module: ModuleType) -> None:
+        real = module.define
+
+        def counted(statement: Definable, *rest: object, **options: object) -> Definition:
+            bound.append(name_of(statement))
+            found: Definition = real(statement, *rest, **options)
+            return found
+
+        monkeypatch.setattr(module, "define", counted)
+
+    defining(catalog_definitions)
+    defining(ddl)
+    views = {
+        "plain": "SELECT k + 1 AS k, date_trunc('day', at) AS day FROM t WHERE at > '2024-01-01'",
+        "grouped": "SELECT day, count(*) AS n FROM plain GROUP BY day",
+        "starred": "SELECT * FROM grouped JOIN plain USING (day)",
+        "own": "SELECT relname FROM pg_class",
+    }
+    with Engine(Project.load(tmp_path)) as engine:
+        connection = Session(engine)
+        connection.execute("CREATE TABLE t (k int, at timestamptz)")
+        for sql in session:
+            connection.execute(sql)
+        connection.execute("CREATE VIEW plain AS " + views["plain"])
+        for name in ("grouped", "starred"):
+            connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {views[name]}")
+        connection.execute("CREATE INDEX of_plain ON plain (k)")
+        connection.execute("SELECT * FROM starred")
+        made = [name for name in bound if name in ("plain", "grouped", "starred", "of_plain")]
+        if not session:  # else its names stand for things that are called otherwise
+            assert sorted(made) == ["grouped", "of_plain", "plain", "starred"], "each once"
+        rows = [row for row in engine.catalog.objects() if row.kind not in ("arrangement", "schema")]
+        here = {row.id: engine.definitions.definition_of(row) for row in rows}
+    shutil.rmtree(tmp_path / ".mz" / "definitions")
+    with Engine(Project.load(tmp_path)) as engine:
+        for row in engine.catalog.objects():
+            if row.id in here:
+                assert repr(engine.definitions.definition_of(row)) == repr(here[row.id])
+                assert engine.definitions.definition_of(row) == here[row.id]
