@@ -13,7 +13,9 @@ from mz_dagster.adapter.connection_users import UsedOtherwise
 from mz_dagster.adapter.project_files import load_project
 from mz_dagster.catalog import Redefined, Redefinition, StillNeeded
 from mz_dagster.operations.backup import backup
+from mz_dagster.operations.doctor import Severity, examine
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
+from mz_dagster.storage.iceberg_catalog import IcebergCatalog
 from mz_dagster.storage.object_store import S3, Secret, SecretUnavailable
 from tests.errors import says_what_to_do
 
@@ -279,3 +281,44 @@ def test_of_two_who_alter_a_connection_at_once_one_is_told(connection: Connectio
     with pytest.raises(Redefined, match="just been altered"):
         catalog.swap((), (), {row.id: late})
     assert dict(store_of(connection, "store").options)["region"] == "a"
+
+
+def test_what_a_connection_leads_through_is_taken_up_however_it_was_made(
+    connection: Connection, tmp_path: Path
+) -> None:
+    """A catalog's store may be newer than the catalog, and its secret newer than both."""
+    for statement in (
+        "CREATE CONNECTION lake TO ICEBERG CATALOG (CATALOG TYPE = 'sql', URL = 'sqlite:///lake/catalog.db')",
+        "CREATE SOURCE i (a bigint) FROM ICEBERG (TABLE 'n.t', CONNECTION lake)",
+        "CREATE CONNECTION store TO S3 (REGION = 'a')",
+        SECRET,
+    ):
+        connection.execute(statement)
+
+    def store_of_table(engine: Engine) -> dict[str, str | Secret] | None:
+        means = engine.definitions.definition(engine.collection_of("i")).means
+        assert isinstance(means, IcebergCatalog)
+        return None if means.store is None else dict(means.store.options)
+
+    with Engine(Project.load(tmp_path)) as other:
+        assert store_of_table(other) is None
+        connection.execute("ALTER CONNECTION lake SET (S3 CONNECTION = store)")
+        assert store_of_table(other) == {"region": "a"}
+        connection.execute("ALTER CONNECTION store SET (ACCESS KEY ID = 'me', SECRET ACCESS KEY = SECRET key)")
+        connection.execute("ALTER SECRET key AS 'file:key'")
+        for engine in (other, connection.engine):
+            assert store_of_table(engine) == {
+                "region": "a",
+                "access key id": "me",
+                "secret access key": Secret("key", "file:key"),
+            }
+        for wrong, why in {
+            "ALTER CONNECTION lake SET (CATALOG TYPE = 'rest', NAME = 'x')": "NAME is no option of a catalog",
+            "ALTER CONNECTION lake SET (S3 CONNECTION = lake)": 'connection "lake" does not lead to S3',
+            "DROP SECRET key": "lake, store",
+        }.items():
+            with pytest.raises(Error, match=why):
+                connection.execute(wrong)
+        assert not [one for one in examine(tmp_path, deep=True).findings if one.severity is Severity.BREAK]
+        connection.execute("DROP SECRET key CASCADE")
+        assert connection.execute("SHOW OBJECTS").fetchall() == []

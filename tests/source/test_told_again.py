@@ -22,6 +22,7 @@ from mz_dagster.storage.spark import SparkConfig
 from tests.forks import forks
 from tests.opened import opened
 from tests.source.landing import drop, poll
+from tests.source.test_avro import avro, record
 
 KEYS = range(6)
 CREATE = (
@@ -169,6 +170,17 @@ def test_a_source_is_the_table_however_often_it_is_told(
         poll(connection)
         if tick % 3:  # two ticks in one step
             assert held(connection) == wanted
+
+
+def test_records_of_avro_say_their_places_too(connection: Connection, tmp_path: Path) -> None:
+    connection.execute(CREATE.replace("FORMAT JSON", "FORMAT AVRO").replace("'in'", "'in', PATTERN '*'"))
+    row = record(id="int", name=["null", "string"])
+    source = {**record(connector="string", name="string", lsn="long", ts_ms="long"), "name": "source"}
+    schema = {**record(before=["null", row], after=["null", "r"], source=source, op="string"), "name": "envelope"}
+    for tick, (lines, wanted) in enumerate(Database(Random(2), of_postgres).deliveries()):
+        drop(tmp_path, f"in/{tick:03}", avro(schema, *map(json.loads, lines)))
+        poll(connection)
+        assert held(connection) == wanted
 
 
 def test_spark_leaves_out_what_this_process_does(tmp_path: Path, spark_config: SparkConfig) -> None:
