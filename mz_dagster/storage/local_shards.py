@@ -337,8 +337,12 @@ class LocalShards:
         if file.hash is None:
             return None
         hot, schema = HotFile(collection.shard, file.path, file.hash), _stored_schema(collection.columns)
-        path = self.path(collection) / file.path
-        table = self._hot.columns(hot, file.rows, names, lambda missing: _scan([path], schema, missing, None))
+
+        def read(missing: Sequence[str]) -> pa.Table:
+            self._check(collection, [file])
+            return _scan([self.path(collection) / file.path], schema, missing, None)
+
+        table = self._hot.columns(hot, file.rows, names, read)
         return None if table is None else (self._hot.ordered(hot, table, key), table)
 
     def check_files(self, collection: CollectionRow, batches: Sequence[Batch], files: Sequence[StoredFile]) -> None:

@@ -37,13 +37,12 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.disk import make_private_folder, scratch_folder
+from mz_dagster.disk import make_folder, make_private_folder, scratch_folder, sync_files
 from mz_dagster.fail_point import fail_point
-from mz_dagster.storage.batch_stats import in_one_line
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.open_tables import open_table
-from mz_dagster.storage.shard_place import FOLDER, MARK, NewTable, ShardPlace
+from mz_dagster.storage.shard_place import FOLDER, MARK, NewTable, ShardPlace, free_path
 from mz_dagster.storage.shards import BATCH, BUCKET, FileDamaged, ShardUnavailable, StoredFile
 from mz_dagster.storage.table_place import InStore
 from mz_dagster.storage.table_sync import LOG
@@ -111,9 +110,7 @@ class ShardBucket(ShardPlace):
 
     def told(self, error: Exception) -> str:
         """Returns what an error says, in a line, without a secret."""
-        # obstore repeats below what it has said how it came about.
-        said, _, _ = str(error).partition("\n\nDebug source")
-        return self._store.without_secrets(in_one_line(Exception(said)), self._secrets)
+        return InStore(self._uri, self._store, self._secrets).told(error)
 
     def table(self, shard: str) -> InStore:
         """Returns where a shard's table is."""
@@ -269,8 +266,7 @@ class ShardBucket(ShardPlace):
         """Deletes the objects of a batch; see `ShardPlace.remove`."""
         keys = self._keys(f"{shard}/{batch_folder}")
         if aside is not None:
-            client = self._connected()
-            self._each(lambda key: self._fetch(client, key, aside / key), keys)
+            self._keep(keys, f"{shard}/{batch_folder}", aside)
         self._delete(keys)
         shutil.rmtree(self.root / shard / batch_folder, ignore_errors=True)
 
@@ -325,12 +321,13 @@ class ShardBucket(ShardPlace):
 
     def put_back(self, shard: str, path: str, copy: Path, aside: Path) -> Path | None:
         """Puts an object back; see `ShardPlace.put_back`."""
-        key, kept = f"{shard}/{path}", aside / shard / path
-        try:
+        key = f"{shard}/{path}"
+        kept, is_kept = free_path(aside / key), False
+        with suppress(FileNotFoundError):
             self._fetch(self._connected(), key, kept)
             is_kept = True
-        except FileNotFoundError:
-            is_kept = False
+        if is_kept:
+            sync_files(aside, [kept.relative_to(aside).as_posix()])
         with self._asking("write", key):
             self._connected().put(key, copy.read_bytes(), use_multipart=False)
         return kept if is_kept else None
@@ -372,10 +369,18 @@ class ShardBucket(ShardPlace):
     def set_shard_aside(self, shard: str, folder: Path) -> Path | None:
         """Fetches all objects of a shard, and deletes them."""
         keys = self._keys(shard)
-        client = self._connected()
-        self._each(lambda key: self._fetch(client, key, folder / key), keys)
+        kept = self._keep(keys, shard, folder)
         self.destroy(shard)
-        return folder / shard if keys else None
+        return kept if keys else None
+
+    def _keep(self, keys: Sequence[str], below: str, folder: Path) -> Path:
+        """Fetches objects below a key into a folder, for good, and returns where they are."""
+        kept, client = free_path(folder / below), self._connected()
+        places = {key: kept / key.removeprefix(f"{below}/") for key in keys}
+        self._each(lambda key: self._fetch(client, key, places[key]), keys)
+        make_folder(folder)
+        sync_files(folder, [one.relative_to(folder).as_posix() for one in places.values()])
+        return kept
 
     def make_fit(self) -> None:
         """Has the store show that it keeps conditional puts, unless the mark says that it has: it may be a copy."""

@@ -490,14 +490,20 @@ def settled_stats(
 def set_aside(path: Path, folder: Path) -> Path:
     """Moves a file or folder into a folder of the same file system, under a name that is free there; returns where."""
     make_folder(folder)
-    target, number = folder / path.name, 1
-    while target.exists():
-        number += 1
-        target = folder / f"{path.name}.{number}"
+    target = free_path(folder / path.name)
     path.rename(target)
     sync(folder)
     sync(path.parent)
     return target
+
+
+def free_path(wanted: Path) -> Path:
+    """Returns a path, or if there is something one like it at which there is nothing."""
+    path, number = wanted, 1
+    while path.exists():
+        number += 1
+        path = wanted.with_name(f"{wanted.name}.{number}")
+    return path
 
 
 def _is_gone(path: Path) -> bool:

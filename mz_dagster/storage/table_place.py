@@ -171,7 +171,11 @@ class InStore(TablePlace):
 
     def told(self, error: BaseException) -> str:
         """Returns what an error says, in a line, without a secret."""
-        return self.store.without_secrets(reason(error), self.root)
+        if isinstance(error, OSError) and error.strerror:
+            return error.strerror
+        # obstore repeats below what it has said how it came about. A secret is looked for before anything is cut off.
+        said, _, _ = str(error).partition("\n\nDebug source")
+        return reason(Exception(self.store.without_secrets(said, self.root)))
 
     def settings(self) -> dict[str, str]:
         """Returns what delta-rs is to be told, secrets included: for that call, and not to be kept."""

@@ -339,3 +339,27 @@ def test_shards_are_moved_by_copying_them(tmp_path: Path, settings: str, store: 
     with mz_dagster.connect(root) as connection:
         connection.execute("INSERT INTO t VALUES (6, 'z')")
     assert not breaks(examine(root, deep=True))
+
+
+def test_what_is_damaged_is_made_anew_from_what_it_was_read_from(root: Path, store: Store) -> None:
+    (root / "landing").mkdir()
+    (root / "landing" / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    with mz_dagster.connect(root) as connection:
+        connection.execute("CREATE SOURCE s (a bigint) FROM FILES (FOLDER 'landing') FORMAT JSON")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS a FROM s")
+        assert connection.execute("SELECT * FROM v").fetchall() == [(3,)]
+        catalog, named = connection.engine.catalog, connection.engine.collection_of
+        log, view = (catalog.collection(named(name)).shard for name in ("s", "v"))
+    client = store.client()
+    for key in keys(store, root, f"{log}/_delta_log/"):
+        client.put_object(Bucket=BUCKET, Key=key, Body=b"no log")
+    for key in keys(store, root, f"{view}/mz_batch="):
+        client.put_object(Bucket=BUCKET, Key=key, Body=b"no file")
+    assert {one.partition(":")[0] for one in breaks(examine(root))} == {"log-damaged", "file-size"}
+    assert main(["--project", str(root), "reread", "s"]) == 0
+    assert main(["--project", str(root), "rebuild", "v"]) == 0
+    assert list((root / ".mz" / "quarantine" / log).rglob("*.parquet"))
+    shutil.rmtree(root / ".mz" / "objects")
+    assert rows(root, "SELECT * FROM v") == [(3,)]
+    assert rows(root, "SELECT * FROM s ORDER BY a") == [(1,), (2,)]
+    assert not breaks(examine(root, deep=True))
