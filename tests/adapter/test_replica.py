@@ -172,6 +172,29 @@ def test_what_fails_in_a_replica_is_its_own_affair(sparkless: Connection, monkey
     assert rows(sparkless, "SELECT a FROM m") == Counter([(2,)])
 
 
+def test_what_goes_well_in_a_replica_has_failed_no_more(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    leading = sparkless.engine
+    sparkless.execute("CREATE TABLE t (a integer)")
+    sparkless.execute("CREATE MATERIALIZED VIEW m AS SELECT a + 1 AS a FROM t")
+    sparkless.execute("INSERT INTO t VALUES (1)")
+    tick = leading.poll(TIMELINE).tick
+    assert tick is not None
+    advance = Stepper._written
+
+    def fail(stepper: Stepper, one: Any) -> Any:
+        if stepper is leading.stepper and one.node.name == "m":
+            raise OperationalError("the leader has no disk")
+        return advance(stepper, one)
+
+    monkeypatch.setattr(Stepper, "_written", fail)
+    assert [one.name for one in leading.step(TIMELINE, tick).failures] == ["m"]
+    assert leading.catalog.collection(leading.collection_of("m")).failure == "the leader has no disk"
+    with other_of(sparkless) as other:
+        settled(Replica(other, "rich"))
+    assert leading.catalog.collection(leading.collection_of("m")).failure is None
+    assert rows(sparkless, f"SELECT a FROM m AS OF {tick}") == Counter([(2,)])
+
+
 def test_two_of_one_name_are_not_there_at_once(sparkless: Connection) -> None:
     def seen() -> list[tuple[Any, ...]]:
         return sparkless.execute("SELECT name, engine FROM mz_replicas").fetchall()

@@ -74,6 +74,7 @@ class StepRun:
     turns: Semaphore = field(default_factory=new_turns)
     given_up: Event = field(default_factory=Event)
     overtaken: set[GlobalId] = field(default_factory=set)
+    _unsealed_at: int | None = None
 
     def check_wanted(self, id: GlobalId) -> None:
         """Returns if somebody waits for what the step computes of a collection.
@@ -102,7 +103,11 @@ class StepRun:
     @property
     def has_unsealed(self) -> bool:
         """Whether there is any of `unsealed`; asked whenever a collection is done."""
-        return any(self.done[id].outcome in _TO_SEAL for id in set(self.done) - self.sealed - self.overtaken)
+        settled = len(self.sealed) + len(self.overtaken)
+        if self._unsealed_at != settled:  # once there is something, it stays until it is settled
+            found = any(self.done[id].outcome in _TO_SEAL for id in set(self.done) - self.sealed - self.overtaken)
+            self._unsealed_at = settled if found else None
+        return self._unsealed_at is not None
 
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""

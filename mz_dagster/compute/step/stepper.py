@@ -661,7 +661,8 @@ class Stepper:
             if (one.outcome is Outcome.FAILED or run.rows[one.id].failure is not None)
             and one.outcome in (Outcome.FAILED, Outcome.ADVANCED, Outcome.IDLE)
         }
-        failures = failures if self._notes_failures else {}
+        if not self._notes_failures:  # but what goes well again is known to
+            failures = {id: reason for id, reason in failures.items() if reason is None}
         if not seals and not failures:
             return
         fail_point("append.before_seal")
