@@ -133,7 +133,15 @@ class Advance:
                     before = self.catalog.last_binding(self.node.bound, self.lower)
                     memory = None if self.node.memory is None else self.run.rows[self.node.memory]
                     with ingested(
-                        self.row, source, bindings, before, reads, self.spark, has_prior=has_prior, memory=memory
+                        self.row,
+                        source,
+                        bindings,
+                        before,
+                        reads,
+                        self.spark,
+                        has_prior=has_prior,
+                        memory=memory,
+                        shared=self.run.fresh,
                     ) as updates:
                         few = source.size(bindings) <= budget().small_file_bytes
                         stats = self._append(updates, is_little=few)

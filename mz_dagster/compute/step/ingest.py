@@ -13,7 +13,14 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
-from mz_dagster.compute.step.local_ingest import first_updates, held_of, local_ingest, why_ingested_by_spark
+from mz_dagster.compute.step.local_ingest import (
+    FreshRecords,
+    first_updates,
+    held_of,
+    local_ingest,
+    why_ingested_by_spark,
+)
+from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope import debezium, none, upsert
@@ -37,7 +44,8 @@ def ingested(
     spark: SparkUse,
     *,
     has_prior: bool,
-    memory: CollectionRow | None = None,
+    memory: CollectionRow | None,
+    shared: dict[GlobalId, FreshRecords],
 ) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
     """Makes the updates that bindings make of a source's collection: of little in this process, else a frame.
 
@@ -54,6 +62,7 @@ def ingested(
         has_prior: Whether there are any of its own.
         memory: The collection that has what keys were told (`envelope.debezium`), if there is one; perhaps it is itself
             the one that is filled.
+        shared: What was made in this process for a memory, until its source has it, too.
 
     Raises:
         BoundFileChanged: A bound file is gone or has another content.
@@ -70,7 +79,9 @@ def ingested(
         return
     assert isinstance(source, FileSource), "no other source has records"
     why = why_ingested_by_spark(source, bindings)
-    here = None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory)
+    here = (
+        None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory, shared=shared)
+    )
     if here is not None:
         yield here
         return

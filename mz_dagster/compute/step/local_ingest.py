@@ -7,18 +7,18 @@ in the files that may hold the keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+
+import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
+from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope.local import fresh, insertions, memories, upserts
 from mz_dagster.storage.source import FileSource
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def why_ingested_by_spark(source: FileSource, bindings: Sequence[Binding]) -> str:
@@ -30,14 +30,28 @@ def why_ingested_by_spark(source: FileSource, bindings: Sequence[Binding]) -> st
     return f"files have {rows} rows, more than {budget().ingested_rows}" if rows > budget().ingested_rows else ""
 
 
+@dataclass(frozen=True, slots=True)
+class FreshRecords:
+    """The records of an interval that are not stale: a source's memory of its keys is made of them, and then it itself.
+
+    Attributes:
+        ticks: Those of the interval's bindings.
+        records: The records, with what is remembered behind each (`envelope.local.fresh`).
+    """
+
+    ticks: tuple[int, ...]
+    records: pa.Table
+
+
 def first_updates(
     row: CollectionRow, source: FileSource, bindings: Sequence[Binding], memory: CollectionRow | None
 ) -> pa.Table:
     """Returns the updates that bindings make of a source's collection that was empty before: see `local_ingest`."""
-    records = source.read_here(bindings)
+    records, key = source.read_here(bindings), source.stored_key
     if source.envelope == "none":
         return insertions(records, columns=row.columns)
-    records, key = _fresh(row, memory, records, None, source.stored_key)
+    if memory is not None:
+        records, key = _own(row, memory, fresh(records, None, key=key), key)
     return upserts(records, None, columns=row.columns, key=key)
 
 
@@ -49,6 +63,7 @@ def local_ingest(
     *,
     has_prior: bool,
     memory: CollectionRow | None,
+    shared: dict[GlobalId, FreshRecords],
 ) -> pa.Table | None:
     """Returns the updates that the bindings make of the source's collection; None if they are left to Spark.
 
@@ -61,35 +76,48 @@ def local_ingest(
         reads: Reads the earlier updates of the collection and of `memory`.
         has_prior: Whether there are any of the collection.
         memory: The collection that has what keys were told, if there is one; perhaps it is the one that is filled.
+        shared: What was made for a memory, until its source has it, too.
     """
-    if source.envelope == "none":
-        return insertions(source.read_here(bindings), columns=row.columns)
     lower, key = bindings[0].tick, source.stored_key
-    records = source.read_here(bindings)
-    known = None
-    if memory is not None and reads.rows(memory.id, lower):
-        names = [column.name for column in memory.columns]
-        found = held_of(memory, lower, records.select(list(key)).rename_columns(names[:-1]), reads)
+    if memory is None:
+        records = source.read_here(bindings)
+        if source.envelope == "none":
+            return insertions(records, columns=row.columns)
+    else:
+        ticks, made = tuple(one.tick for one in bindings), shared.pop(memory.id, None)
+        found = made.records if made is not None and made.ticks == ticks else None
+        if found is None:
+            found = _fresh(source.read_here(bindings), memory, lower, reads, key)
         if found is None:
             return None
-        known = consolidated(found, lower - 1).select(names).rename_columns([*key, "mz_known"])
-    records, key = _fresh(row, memory, records, known, key)
+        if row.id == memory.id:
+            shared[memory.id] = FreshRecords(ticks, found)
+        records, key = _own(row, memory, found, key)
     if not has_prior:
         return upserts(records, None, columns=row.columns, key=key)
     names = [column.name for column in row.columns if column.name in key]
-    found = held_of(row, lower, records.select(names), reads)
-    if found is None:
-        return None
-    return upserts(records, consolidated(found, lower - 1), columns=row.columns, key=key)
+    held = held_of(row, lower, records.select(names), reads)
+    return None if held is None else upserts(records, consolidated(held, lower - 1), columns=row.columns, key=key)
 
 
 def _fresh(
-    row: CollectionRow, memory: CollectionRow | None, records: pa.Table, known: pa.Table | None, key: tuple[str, ...]
+    records: pa.Table, memory: CollectionRow, lower: int, reads: StepReads, key: tuple[str, ...]
+) -> pa.Table | None:
+    """Returns the records that are not stale; None if much would have to be read to tell."""
+    if not reads.rows(memory.id, lower):
+        return fresh(records, None, key=key)
+    names = [column.name for column in memory.columns]
+    found = held_of(memory, lower, records.select(list(key)).rename_columns(names[:-1]), reads)
+    if found is None:
+        return None
+    known = consolidated(found, lower - 1).select(names).rename_columns([*key, "mz_known"])
+    return fresh(records, known, key=key)
+
+
+def _own(
+    row: CollectionRow, memory: CollectionRow, records: pa.Table, key: tuple[str, ...]
 ) -> tuple[pa.Table, tuple[str, ...]]:
-    """Returns a collection's records without those that are stale, and their key; of the memory its own records."""
-    if memory is None:
-        return records, key
-    records = fresh(records, known, key=key)
+    """Returns a collection's records of those that are not stale, and their key; of the memory what it is to have."""
     if row.id != memory.id:
         return records, key
     names = [column.name for column in row.columns]

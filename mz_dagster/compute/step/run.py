@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
+from mz_dagster.compute.step.local_ingest import FreshRecords
 from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.compute.step.turns import new_turns
 from mz_dagster.errors import OperationalError
@@ -44,6 +45,7 @@ class StepRun:
         written: Those in which something was.
         tag: What Spark knows its work by, to interrupt it.
         common: The lookups that its collections share.
+        fresh: The records of which memories of keys were made, until their sources have them, too.
         heap_was_full: Set once Spark's heap was: all that begins then is computed in smaller pieces, one by one.
         one_by_one: Held by who does so.
         turns: The turns of those that compute in this process.
@@ -69,6 +71,7 @@ class StepRun:
     smaller: tuple[SparkSession, Shards[DataFrame]] | None = None
     common: CommonLookups | None = None
     opening: Lock = field(default_factory=Lock)
+    fresh: dict[GlobalId, FreshRecords] = field(default_factory=dict)
     heap_was_full: Event = field(default_factory=Event)
     one_by_one: Lock = field(default_factory=Lock)
     turns: Semaphore = field(default_factory=new_turns)

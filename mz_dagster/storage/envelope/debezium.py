@@ -7,8 +7,8 @@ sealed together, so a step that is killed or repeated leaves out the same record
     fresh(records, known)    the records that are not stale, with what is remembered behind each (`mz_known`)
     memories(fresh)          the records of that collection, an upsert, too: the text is the new state of its key
 
-State: a row for each key that ever was, deleted or not. Cost: records are decoded once for each collection; one shuffle
-by key, in which the records of a key in an interval are together.
+State: a row for each key that ever was, deleted or not. Cost: one shuffle by key, in which the records of a key in an
+interval are together. Spark decodes records once for each of the two collections, this process once for both.
 """
 
 from __future__ import annotations
