@@ -31,6 +31,7 @@ from mz_dagster.storage.spark import SparkConfig
 from tests.errors import says_what_to_do
 from tests.forks import forks
 from tests.object_store import BUCKET, Store, running_store
+from tests.postgres_server import Postgres
 from tests.storage.bucket_story import breaks, elsewhere, live
 from tests.storage.bucket_worker import insert
 
@@ -363,3 +364,26 @@ def test_what_is_damaged_is_made_anew_from_what_it_was_read_from(root: Path, sto
     assert rows(root, "SELECT * FROM v") == [(3,)]
     assert rows(root, "SELECT * FROM s ORDER BY a") == [(1,), (2,)]
     assert not breaks(examine(root, deep=True))
+
+
+def test_machines_that_share_catalog_and_bucket_share_the_project(
+    tmp_path: Path, settings: str, postgres_server: Postgres
+) -> None:
+    server = postgres_server.new_database()
+    catalog = f"postgresql+psycopg://{server.user}@/{server.database}?host={server.socket_dir}"
+    roots = [tmp_path / name for name in ("one", "other")]
+    for root in roots:
+        root.mkdir()
+        (root / "mz.toml").write_text(f'{settings}\n[catalog]\nurl = "{catalog}"\n')
+    with mz_dagster.connect(roots[0]) as one, mz_dagster.connect(roots[1]) as other:
+        one.execute("CREATE TABLE t (a bigint)")
+        one.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t")
+        for number in range(3):
+            one.execute(f"INSERT INTO t VALUES ({number})")
+            assert other.execute("SELECT * FROM v").fetchall() == [(2 * number + 1, number * number)]
+            other.execute(f"INSERT INTO t VALUES ({number})")
+            assert one.execute("SELECT * FROM v").fetchall() == [(2 * number + 2, number * (number + 1))]
+        assert list(other.engine.compact(thorough=True))
+        assert one.execute("SELECT count(*) FROM t").fetchall() == [(6,)]
+    for root in roots:
+        assert not breaks(examine(root, deep=True))
