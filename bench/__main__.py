@@ -49,6 +49,7 @@ BENCHMARKS = {
     "wire": Entry("bench.wire", warm=False),
     "dagster": Entry("bench.dagster_tick"),
     "tpcds": Entry("bench.tpcds", scale=0.01, full=(0.1,), warm=False),
+    "lakehouse": Entry("bench.lakehouse", full=(10,)),
     "medallion": Entry("bench.medallion", scale=0.02, full=(1,), warm=False),
 }
 #: Those for who works at it, run when named only.
