@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
-from mz_dagster.adapter import Connection, Engine, Project, Session
+from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
 from mz_dagster.adapter.replica import Replica, ReplicaRunning
 from mz_dagster.compute import Outcome, StepLost, Stepper
 from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import OperationalError
+from tests.adapter.test_serial_order import project_for_races
 
 TIMELINE = "default"
 
@@ -215,10 +216,24 @@ def test_two_of_one_name_are_not_there_at_once(sparkless: Connection) -> None:
     assert seen() == []
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(1, 10))])
-def test_whoever_computes_views_are_their_queries(sparkless: Connection, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("catalog", "seed"),
+    [
+        ("sqlite", 0),
+        *(pytest.param("sqlite", seed, marks=pytest.mark.deep) for seed in range(1, 10)),
+        *(pytest.param("postgresql", seed, marks=pytest.mark.deep) for seed in range(5)),
+    ],
+)
+def test_whoever_computes_views_are_their_queries(
+    request: pytest.FixtureRequest, tmp_path: Path, no_spark: None, catalog: str, seed: int
+) -> None:
     """Three replicas and three leaders race each other over random writes and new views."""
-    rng = random.Random(seed)
+    project = project_for_races(request, tmp_path, catalog)
+    with Connection(Engine(project), Isolation.STRICT_SERIALIZABLE) as connection:
+        race(connection, random.Random(seed))
+
+
+def race(sparkless: Connection, rng: random.Random) -> None:
     for table in ("a", "b"):
         sparkless.execute(f"CREATE TABLE {table} (k integer, v integer)")
     queries = {
