@@ -563,7 +563,7 @@ class Engine:
             report = self.stepper.run(
                 graph, tick, leadership=lead, resigns=leadership is None, only=only, progress=progress
             )
-        self._stepped(report)
+        self.stepped(report)
         if (manifest := self.project.manifest_path()) is not None:
             write_manifest(manifest, self.project.name, self.catalog, self.definitions)
         return report
@@ -614,7 +614,7 @@ class Engine:
                 if not isinstance(lead, LedByAnother):
                     stepped = self._step_to(timeline, time, wanted, lead, until, progress)
             if stepped is not None:
-                self._stepped(stepped)
+                self.stepped(stepped)
             waited_s = (self.clock.monotonic_ms() - begun) / 1000
             if waited_s > deadline_s:
                 who = f"{lead.holder} leads the timeline and" if isinstance(lead, LedByAnother) else "this process"
@@ -670,7 +670,8 @@ class Engine:
         self._young.merge([table])
         self._retention.now_and_then()
 
-    def _stepped(self, report: StepReport) -> None:
+    def stepped(self, report: StepReport) -> None:
+        """Is told of each step once it is sealed; merges and forgets what is due."""
         self.activity.stepped(report)
         if any(one.batch is not None for one in report.collections):
             self._young.merge(one.id for one in report.collections)

@@ -19,20 +19,22 @@ are rows of the catalog, the only consensus there is (`docs/adr/0002`):
     peek, cancel a peek   nothing: who asks reads what was sealed, in a process of its own, and ends that itself
 
 *What it computes*: views, indexes and their arrangements, each as far as what it reads is sealed. It polls no source,
-mints no tick, closes no table, writes no sink and forgets nothing; whoever leads does. So it has most to do where a
-view is new, where a step takes so long that its first parts are sealed before the rest, and where a leader died. That
-a collection fails in it is told to its own log alone: the cause may be its Spark.
+mints no tick, closes no table and writes no sink; whoever leads does. So it has most to do where a view is new, where a
+step takes so long that its first parts are sealed before the rest, and where a leader died. That a collection fails in
+it, or is planned otherwise by its release, is told to its own log alone. It ends if the catalog is damaged, and waits
+for one that is away.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import CatalogState, CollectionRow, ComputeReplica
-from mz_dagster.compute import MaintainedNode, StepLost, Stepper, StepReport
+from mz_dagster.catalog import Batch, CatalogState, CollectionRow, ComputeReplica
+from mz_dagster.compute import FailedNode, MaintainedNode, StepLost, Stepper, StepReport
 from mz_dagster.errors import OperationalError, one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
@@ -71,6 +73,7 @@ class Replica:
             engine.spark.open,
             holder=f'replica "{name}" ({engine.holder})',
             local=engine.shards,
+            smaller=partial(engine.spark.open, smaller_pieces=True),
             lease_ms=engine.project.lease_ms,
             engine=engine.project.engine,
             notes_failures=False,
@@ -78,6 +81,7 @@ class Replica:
         )
         self._seen: CatalogState | None = None
         self._failed: dict[GlobalId, tuple[CollectionRow, float]] = {}
+        self._told: set[GlobalId] = set()
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Computes what there is to compute, until it is over.
@@ -115,26 +119,38 @@ class Replica:
         Costs one look at the catalog if nothing has changed.
         """
         state = self._engine.catalog.state()
-        if state is self._seen and not self._failed:
+        now = self._engine.clock.monotonic_ms()
+        if state is self._seen and all(now < until for _, until in self._failed.values()):
             return ()
-        reports = [self._step(timeline.name, state) for timeline in self._engine.catalog.timelines()]
         self._seen = state
-        return tuple(one for one in reports if one is not None)
+        reports = []
+        for timeline in self._engine.catalog.timelines():
+            try:
+                report = self._step(timeline.name, state)
+            except StepLost as lost:
+                logger.info("looking again: %s", one_line(lost))
+                self._seen = None
+                continue
+            if report is not None:
+                self._engine.stepped(report)
+                reports.append(report)
+        return tuple(reports)
 
     def _step(self, timeline: str, state: CatalogState) -> StepReport | None:
         graph = self._engine.graph(timeline)
+        for node in graph:
+            if isinstance(node, FailedNode) and node.owner is None and node.id not in self._told:
+                self._told.add(node.id)
+                logger.warning('"%s" is not computed here: %s', node.name, one_line(node.error))
         failing = graph.downstream(self._failing(state))
         wanted = [one for one in graph if isinstance(one, MaintainedNode) and one.id not in failing]
-        working = frozenset(one.id for one in wanted if self._has_work(one, state))
+        listed = self._engine.catalog.live_batches(tuple({id for one in wanted for id in one.reads}))
+        working = frozenset(one.id for one in wanted if _has_work(one, state, listed))
         if not working:
             return None
         moved = graph.upstream(graph.downstream(working)) & {one.id for one in wanted}
         tick = self._engine.catalog.read_ts(timeline)
-        try:
-            report = self._stepper.run(graph, tick, only=moved, progress=self._progress)
-        except StepLost as lost:
-            logger.info("looking again: %s", one_line(lost))
-            return None
+        report = self._stepper.run(graph, tick, only=moved, progress=self._progress)
         for one in report.failures:
             row = state.collection(one.id)
             if row is not None:
@@ -152,17 +168,17 @@ class Replica:
         }
         return frozenset(self._failed)
 
-    def _has_work(self, node: MaintainedNode, state: CatalogState) -> bool:
-        """Returns whether what is sealed of its inputs lets a collection advance by more than its upper."""
-        row = state.collection(node.id)
-        inputs = [state.collection(id) for id in node.inputs]
-        if row is None or row.upper.is_empty or any(one is None or one.upper.is_empty for one in inputs):
-            return False
-        lower = row.upper.only
-        upper = min((one.upper.only for one in inputs if one is not None), default=lower)
-        if upper <= lower:
-            return False
-        if not row.is_hydrated or row.is_due(upper):
-            return True
-        listed = self._engine.catalog.live_batches(tuple(node.reads))
-        return any(True for batches in listed.values() for _ in overlapping(batches, lower, upper))
+
+def _has_work(node: MaintainedNode, state: CatalogState, listed: Mapping[GlobalId, Sequence[Batch]]) -> bool:
+    """Returns whether what is sealed of its inputs lets a collection advance by more than its upper."""
+    row = state.collection(node.id)
+    inputs = [state.collection(id) for id in node.inputs]
+    if row is None or row.upper.is_empty or any(one is None or one.upper.is_empty for one in inputs):
+        return False
+    lower = row.upper.only
+    upper = min((one.upper.only for one in inputs if one is not None), default=lower)
+    if upper <= lower:
+        return False
+    if not row.is_hydrated or row.is_due(upper):
+        return True
+    return any(True for id in node.reads for _ in overlapping(listed.get(id, ()), lower, upper))

@@ -33,16 +33,16 @@ class CommonTime:
         self._holder = holder
         self._ttl_ms = ttl_ms
         self._tokens: tuple[str, ...] = ()
-        self._renewal = Renewal(self._renew, every_ms=ttl_ms // 3)
+        self._renewal: Renewal | None = None  # once something is held
 
     def __enter__(self) -> CommonTime:
-        self._renewal.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._renewal.__exit__(kind, error, trace)
+        if self._renewal is not None:
+            self._renewal.__exit__(kind, error, trace)
         for token in self._tokens:
             try:
                 self._catalog.drop(token)
@@ -60,6 +60,8 @@ class CommonTime:
             except (FrontierNotHeld, UnknownObject):
                 continue  # it was compacted or dropped in this moment
             self._tokens += (held.token,)
+            if self._renewal is None:
+                self._renewal = Renewal(self._renew, every_ms=self._ttl_ms // 3).__enter__()
 
     def _renew(self) -> None:
         for token in self._tokens:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Event, Lock, Semaphore
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
+from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
 from mz_dagster.compute.step.local_ingest import FreshRecords
 from mz_dagster.compute.step.report import CollectionStep, Outcome
-from mz_dagster.compute.step.turns import new_turns
+from mz_dagster.compute.step.turns import Turn, new_turns
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
@@ -49,9 +50,11 @@ class StepRun:
         heap_was_full: Set once Spark's heap was: all that begins then is computed in smaller pieces, one by one.
         one_by_one: Held by who does so.
         turns: The turns of those that compute in this process.
+        turn_of: The turn of each collection that has begun.
+        common_time: Holds what was sealed before the rest readable where the rest stands.
         given_up: Set once nobody waits for what its threads compute: they tell nothing more, and write nothing.
-        overtaken: The collections that somebody else sealed meanwhile, and what depends on them, as far as it is not
-            sealed: what this step makes of them is not wanted any more.
+        overtaken: The collections that somebody else sealed meanwhile, and what of this step that makes useless
+            (`overtake`): what it makes of them is not wanted any more.
     """
 
     graph: Graph
@@ -59,6 +62,7 @@ class StepRun:
     rows: Mapping[GlobalId, CollectionRow]
     batches: dict[GlobalId, list[Batch]]
     selected: frozenset[GlobalId]
+    common_time: CommonTime
     bound: Mapping[GlobalId, int]
     started: dict[GlobalId, float] = field(default_factory=dict)
     done: dict[GlobalId, CollectionStep] = field(default_factory=dict)
@@ -75,6 +79,7 @@ class StepRun:
     heap_was_full: Event = field(default_factory=Event)
     one_by_one: Lock = field(default_factory=Lock)
     turns: Semaphore = field(default_factory=new_turns)
+    turn_of: dict[GlobalId, Turn] = field(default_factory=dict)
     given_up: Event = field(default_factory=Event)
     overtaken: set[GlobalId] = field(default_factory=set)
     _unsealed_at: int | None = None
@@ -94,9 +99,23 @@ class StepRun:
         """Returns what Spark knows its work for one collection by, to interrupt it."""
         return f"{self.tag}-{id}"
 
-    def overtake(self, ids: Iterable[GlobalId]) -> None:
-        """Notes collections that somebody else has sealed, and with them what depends on them."""
-        self.overtaken |= self.graph.downstream(frozenset(ids)) - self.sealed
+    def overtake(self, moved: Mapping[GlobalId, int]) -> None:
+        """Notes collections that somebody else has sealed, and with them what is not sealed and no use any more.
+
+        What depends on one that has come as far as this step took it is right as it is. Else it would pass its input,
+        or waits for an input of which this step makes nothing.
+
+        Args:
+            moved: The collections, by how far they are known now.
+        """
+        short = {id for id, upper in moved.items() if id not in self.done or upper < self.done[id].upper}
+        self.overtaken |= moved.keys() | (self.graph.downstream(short) - self.sealed)
+
+    def works_on(self, id: GlobalId) -> bool:
+        """Returns whether the step is to seal a collection, or to note that it failed, and has not done so."""
+        if id in self.sealed or id in self.overtaken or id not in self.selected:
+            return False
+        return id not in self.done or self.done[id].outcome in _TO_SEAL
 
     def unsealed(self) -> list[CollectionStep]:
         """What is done and not sealed, or noted if it failed; closed under inputs."""

@@ -25,8 +25,9 @@ How it goes:
 
 *Others that compute the same.* A replica (`adapter.replica`) may compute what this step computes, and seal it first.
 What is in a collection at a time is the same whoever computes it, so each seal only has to find its collections where
-they were when it began. What was overtaken is not waited for: its work is dropped, with what depends on it, all else
-is sealed, and the step begins once more from what is there then.
+they were when it began. What was overtaken is not waited for: its work is dropped, with what would pass it, all else
+is sealed, and the step begins once more from what is there then. What another sealed before the rest is held like what
+this step did.
 
 A crash anywhere before 4 leaves batches that no list names. Leadership is validated by the sealing
 transaction, so a step that was paused past its lease cannot seal over its successor; it is looked at before each
@@ -78,7 +79,7 @@ from mz_dagster.compute.step.sinks import Sinks
 from mz_dagster.compute.step.turns import Turn
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.fail_point import fail_point
-from mz_dagster.formalism import GlobalId
+from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.process_exit import STEP_THREADS
@@ -222,17 +223,18 @@ class Stepper:
         resigns = resigns and not wanted  # they are sealed later
         self._close_tables(graph, tick, selected)
         done: dict[GlobalId, CollectionStep] = {}
-        run = self._list(graph, tick, selected)
-        while True:
-            self._settle(run, leadership, until_ms, progress, resigns=resigns, idle_only=idle_only)
-            for id in run.done.keys() - run.overtaken:
-                if id not in done or run.done[id].outcome is not Outcome.CURRENT:
-                    done[id] = run.done[id]
-            if not run.overtaken:
-                break
-            before, run = run, self._list(graph, tick, selected)
-            if all(run.rows[id].upper == before.rows[id].upper for id in before.overtaken):
-                raise _lost(run, "what another sealed is not there")
+        with CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common_time:
+            run = self._list(graph, tick, selected, common_time)
+            while True:
+                self._settle(run, leadership, until_ms, progress, resigns=resigns, idle_only=idle_only)
+                done |= {id: one for id, one in run.done.items() if _is_news(run, one, done.get(id))}
+                if not run.overtaken:
+                    break
+                failed = {one.id for one in run.done.values() if one.outcome is Outcome.FAILED} - run.overtaken
+                left = run.selected - graph.downstream(failed)  # once is enough
+                before, run = run, self._list(graph, tick, left, common_time)
+                if all(run.rows[id].upper == before.rows[id].upper for id in before.overtaken):
+                    raise _lost(run, "what another sealed is not there")
         for one in self._sinks.advance(wanted, tick, leadership, progress, idle_only=idle_only):
             done[one.id] = one
         collections = tuple(done[node.id] for node in graph)
@@ -283,7 +285,7 @@ class Stepper:
 
     # ---- 2. list
 
-    def _list(self, graph: Graph, tick: int, selected: frozenset[GlobalId]) -> StepRun:
+    def _list(self, graph: Graph, tick: int, selected: frozenset[GlobalId], common_time: CommonTime) -> StepRun:
         state = self._catalog.state()
         rows: dict[GlobalId, CollectionRow] = {}
         for node in graph:
@@ -299,7 +301,7 @@ class Stepper:
         batches = {id: list(of_one) for id, of_one in listed.items()}
         sources = [node.bound for node in graph if isinstance(node, SourceNode)]
         bound = self._catalog.newest_bindings(sources, tick + 1)
-        return StepRun(graph, tick, rows, batches, selected, bound)
+        return StepRun(graph, tick, rows, batches, selected, common_time, bound)
 
     def _opened(self, run: StepRun, id: GlobalId, turn: Turn | None = None) -> tuple[SparkSession, Shards[DataFrame]]:
         """Returns Spark, set up for what a step has to do; who waits for it gives up its turn in this process."""
@@ -388,6 +390,9 @@ class Stepper:
         with leased(self._catalog, readable, holder=self._holder, ttl_ms=self._lease_ms) as lease:
             for id, listed in lease.snapshots.items():
                 run.batches[id] = list(listed.batches)
+            # Of what another has sealed since it was listed, this step would read both what that made and its own.
+            late = {id: listed.upper for id, listed in lease.snapshots.items() if id in working}
+            run.overtake({id: _time_of(upper) for id, upper in late.items() if upper != run.rows[id].upper})
             yield lease
 
     def _pass_working(
@@ -427,7 +432,6 @@ class Stepper:
         sealed_at = told_at = looked_at = self._clock.monotonic_ms()
         with (
             task(f"step to {run.tick}", len(working), "collections") as progressing,
-            CommonTime(self._catalog, holder=self._holder, ttl_ms=self._lease_ms) as common,
             self._workers(run, running) as pool,
         ):
             while True:
@@ -450,51 +454,49 @@ class Stepper:
                     progress(self._still_working(run, list(working.values())))
                     told_at = now
                 for future in finished:
-                    schedule.done(running.pop(future))
-                    future.result()
+                    id = running.pop(future)
+                    schedule.done(id)
+                    if id not in run.overtaken:
+                        future.result()
                 if now >= looked_at + _LOOK_EVERY_S * 1000:
-                    self._leave_overtaken(run, running, progress)
+                    self._overtaken(run, [node.id for node in run.graph if run.works_on(node.id)], progress)
                     looked_at = now
                 is_due = now >= sealed_at + self._seal_after_s * 1000
                 if is_due and len(run.done) < len(run.graph.nodes) and run.has_unsealed:
-                    self._seal_group(run, leadership, lease, common, progress)
+                    self._seal_group(run, leadership, lease, progress)
                     sealed_at = self._clock.monotonic_ms()
-
-    def _leave_overtaken(self, run: StepRun, running: dict[Future[None], GlobalId], progress: Progress) -> None:
-        """Waits no more for what somebody else has sealed since the step began, nor for what depends on it."""
-        stepped = (node.id for node in run.graph if not isinstance(node, TableNode | SinkNode))
-        unsealed = [id for id in stepped if id in run.selected and id not in run.sealed | run.overtaken]
-        if not self._overtaken(run, unsealed, progress):
-            return
-        for future, id in list(running.items()):
-            if id in run.overtaken:
-                del running[future]
-                for opened in (run.opened, run.smaller):
-                    if opened is not None:
-                        interrupt(opened[0], run.tag_of(id), partial(_is_done, future))
+                _leave(run, running)
 
     def _overtaken(self, run: StepRun, ids: Iterable[GlobalId], progress: Progress) -> bool:
-        """Notes which of the collections somebody else has sealed since the step began; returns whether any."""
+        """Notes which of the collections somebody else has sealed since the step began; returns whether any.
+
+        They are held where the rest stands.
+        """
         state = self._catalog.state()
-        found = [(id, state.collection(id)) for id in ids]
-        faster = [id for id, row in found if row is not None and row.upper != run.rows[id].upper]
-        if faster:
-            run.overtake(faster)
-            names = ", ".join(f'"{run.graph.by_id[id].name}"' for id in sorted(faster))
-            progress(f"another was faster with {names}")
-        return bool(faster)
+        found = [row for id in ids if (row := state.collection(id)) is not None]
+        faster = [row for row in found if row.upper != run.rows[row.id].upper]
+        if not faster:
+            return False
+        run.overtake({row.id: _time_of(row.upper) for row in faster})
+        names = ", ".join(f'"{run.graph.by_id[row.id].name}"' for row in faster)
+        progress(f"another was faster with {names}")
+        _hold(run, faster)
+        return True
 
     @contextmanager
     def _workers(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
         """Opens threads to compute in; if the step is given up, nobody waits for what is running in them."""
-        pool = ThreadPoolExecutor(self._parallelism, thread_name_prefix=STEP_THREADS)
+        # What was overtaken goes on for a while in its thread, and no other waits for that.
+        pool = ThreadPoolExecutor(4 * self._parallelism, thread_name_prefix=STEP_THREADS)
         try:
             yield pool
-        except (KeyboardInterrupt, StepOverdue):
-            run.given_up.set()
-            for opened in (run.opened, run.smaller):
-                if opened is not None:
-                    interrupt(opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
+        except BaseException as error:
+            # Of what was overtaken, some may go on for long; so nobody waits for any.
+            if run.overtaken or isinstance(error, KeyboardInterrupt | StepOverdue):
+                run.given_up.set()
+                for opened in (run.opened, run.smaller):
+                    if opened is not None:
+                        interrupt(opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
             raise
         finally:
             unwanted = run.given_up.is_set() or bool(run.overtaken)
@@ -531,7 +533,7 @@ class Stepper:
         if not self._has_work(run, node, lower, upper):
             return _idle(node, run, lower, upper)
         start = run.started[node.id] = self._clock.monotonic_ms()
-        turn = Turn(run.turns)
+        turn = run.turn_of[node.id] = Turn(run.turns)
         spark = SparkUse(partial(self._opened, run, node.id, turn))
         try:
             with turn, only_our_errors():  # what is not sealed is never seen, so a retry is safe
@@ -617,14 +619,10 @@ class Stepper:
 
     # ---- 4. seal
 
-    def _seal_group(
-        self, run: StepRun, leadership: Leadership | None, lease: HeldLease, common: CommonTime, progress: Progress
-    ) -> None:
+    def _seal_group(self, run: StepRun, leadership: Leadership | None, lease: HeldLease, progress: Progress) -> None:
         """Seals what has finished while others go on, and holds it where they stand."""
-        going_on = [run.rows[node.id] for node in run.graph if node.id not in run.done]
         unsealed = run.unsealed()  # what finishes from here on is not held, so it is not sealed with these
-        if stands := [row.upper.only for row in going_on if row.is_hydrated]:
-            common.hold((run.rows[one.id] for one in unsealed if run.rows[one.id].is_hydrated), min(stands) - 1)
+        _hold(run, (run.rows[one.id] for one in unsealed))
         self._seal(run, leadership, progress, lease, unsealed, goes_on=True)
 
     def _seal(
@@ -644,6 +642,9 @@ class Stepper:
         out, with what depends on it.
         """
         unsealed = run.unsealed() if unsealed is None else unsealed
+        failed = [one.id for one in unsealed if one.outcome is Outcome.FAILED]
+        if failed and self._overtaken(run, failed, progress):  # then it has not failed
+            unsealed = [one for one in unsealed if one.id not in run.overtaken]
         seals = [
             Seal(
                 one.id,
@@ -701,6 +702,40 @@ class Stepper:
         raise _lost(run, fact)
 
 
+def _is_news(run: StepRun, one: CollectionStep, before: CollectionStep | None) -> bool:
+    """Returns whether what a round did with a collection is to be told, rather than what a round before it did."""
+    if one.id in run.overtaken:
+        return False
+    if before is None:
+        return True
+    has_failed = before.outcome in (Outcome.FAILED, Outcome.BLOCKED)
+    return one.outcome is not Outcome.CURRENT or (has_failed and one.id in run.selected)
+
+
+def _time_of(upper: Antichain[int]) -> int:
+    """Returns how far a collection is known; of one that was dropped, less than any time."""
+    return -1 if upper.is_empty else upper.only
+
+
+def _hold(run: StepRun, rows: Iterable[CollectionRow]) -> None:
+    """Holds what is sealed before the rest where the rest stands, if any of that can be read."""
+    going_on = [run.rows[node.id] for node in run.graph if node.id not in run.done and run.works_on(node.id)]
+    if stands := [row.upper.only for row in going_on if row.is_hydrated]:
+        run.common_time.hold((row for row in rows if row.is_hydrated), min(stands) - 1)
+
+
+def _leave(run: StepRun, running: dict[Future[None], GlobalId]) -> None:
+    """Waits no more for what was overtaken, and ends what Spark does for it."""
+    for future, id in list(running.items()):
+        if id in run.overtaken:
+            del running[future]
+            if id in run.turn_of:
+                run.turn_of[id].give_up()
+            for opened in (run.opened, run.smaller):
+                if opened is not None:
+                    interrupt(opened[0], run.tag_of(id), partial(_is_done, future))
+
+
 def _is_done(future: Future[None], seconds: float) -> bool:
     """Returns whether a future is done, after waiting so many seconds for it."""
     return not wait([future], seconds).not_done
@@ -708,6 +743,7 @@ def _is_done(future: Future[None], seconds: float) -> bool:
 
 def _tag(session: SparkSession, run: StepRun, id: GlobalId) -> None:
     """Has Spark know what a thread does from here on as the step's, and as a collection's: tags are a thread's own."""
+    session.clearTags()
     session.addTag(run.tag)
     session.addTag(run.tag_of(id))
 

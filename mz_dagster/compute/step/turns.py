@@ -8,7 +8,7 @@ figures of one, two and four). What is in memory at once is that of two, besides
 
 from __future__ import annotations
 
-from threading import Semaphore
+from threading import Lock, Semaphore
 from types import TracebackType
 
 #: How many collections of a step compute in this process at the same time.
@@ -28,6 +28,7 @@ class Turn:
 
     def __init__(self, turns: Semaphore) -> None:
         self._turns = turns
+        self._lock = Lock()
         self._has = False
 
     def __enter__(self) -> Turn:
@@ -41,7 +42,8 @@ class Turn:
         self.give_up()
 
     def give_up(self) -> None:
-        """Ends the turn before its time: from here on another engine computes, and this one waits."""
-        if self._has:
-            self._has = False
+        """Ends the turn before its time: another engine computes from here on, or nobody waits for it any more."""
+        with self._lock:
+            had, self._has = self._has, False
+        if had:
             self._turns.release()
