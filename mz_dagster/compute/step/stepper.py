@@ -415,11 +415,11 @@ class Stepper:
         run.common = self._common(run)
         schedule = Schedule({id: node.inputs for id, node in working.items()})
 
-        def tell(line: str) -> None:
-            if not run.given_up.is_set():
-                progress(line)
-
         def work(node: Node) -> None:
+            def tell(line: str) -> None:
+                if not run.given_up.is_set() and node.id not in run.overtaken:
+                    progress(line)
+
             run.check_wanted(node.id)
             if leadership is not None and not self._catalog.is_leading(leadership):
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
