@@ -11,15 +11,16 @@ where m is `Budget.young_rows`. An update is rewritten at most `log2(m) + 1` tim
 What a step changes together would also be due together, in each `young_parts`-th step. So of many collections only an
 eighth is merged at once, those with the most batches first; the others have half as many young batches more at most.
 
-What a merge replaced is deleted by the next one of the collection: until then those who ask what the step has just
-written find its batch. Whatever goes wrong is logged and left to the compaction job, as nobody may be told that what
-was sealed has failed.
+What a merge replaced is deleted before the next one of the collection, with that of all that are merged then: until
+then those who ask what the step has just written find its batch. Whatever goes wrong is logged and left to the
+compaction job, as nobody may be told that what was sealed has failed.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from itertools import islice
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.budget import budget
@@ -54,6 +55,7 @@ class MinorCompaction:
         self._holder = holder
         self._lease_ms = lease_ms
         self._failed: set[GlobalId] = set()
+        self._cannot_sweep = False
 
     def merge(self, collections: Iterable[GlobalId]) -> None:
         """Merges what is due of the collections, of many only some; never fails.
@@ -67,23 +69,28 @@ class MinorCompaction:
         except Exception:
             logger.warning("could not count batches", exc_info=True)
             return
-        left = max(_FEW, 2 * len(collections) // least)
-        due = [id for id, contents in found.items() if contents.batches >= least]
-        for id in sorted(due, key=lambda one: -found[one].batches):
-            if not left:
-                return
+        most = max(_FEW, 2 * len(collections) // least)
+        counted = sorted((id for id in found if found[id].batches >= least), key=lambda id: -found[id].batches)
+        try:
+            due = tuple(islice(filter(self._is_due, counted), most))
+            if due and not self._cannot_sweep:
+                sweep(self._catalog, self._shards, only=due)
+        except Exception:
+            self._cannot_sweep = True  # it would fail at each step
+            logger.warning("could not sweep what was merged; compaction will", exc_info=True)
+            return
+        for id in due:
             try:
-                left -= self._merged(id)
+                self._merge(id)
             except Exception:
                 self._failed.add(id)  # it would fail at each step
                 logger.warning("could not merge young batches of %s; compaction will", id, exc_info=True)
 
-    def _merged(self, id: GlobalId) -> bool:
-        """Merges what is due of a collection; returns whether anything was."""
+    def _is_due(self, id: GlobalId) -> bool:
         sizes = [batch.stats.rows for batch in self._catalog.live_batches([id])[id]]
-        if choose_merge(sizes, budget().young_parts, budget().young_rows) is None:
-            return False
-        sweep(self._catalog, self._shards, only=[id])
+        return choose_merge(sizes, budget().young_parts, budget().young_rows) is not None
+
+    def _merge(self, id: GlobalId) -> None:
         row = self._catalog.collection(id)
         key = self._definitions.sort_key(row)
         bounds = {"least_parts": budget().young_parts, "most_rows": budget().young_rows}
@@ -92,4 +99,3 @@ class MinorCompaction:
             logger.debug("merged %d young batches of %s, %d updates", len(merge.parts), id, merge.rows_read)
         else:
             logger.info("lost the race to merge young batches of %s", id)
-        return True

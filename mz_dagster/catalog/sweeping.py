@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, true, update
 
 from mz_dagster.catalog.batches import batch_of
 from mz_dagster.catalog.contents import contents_of
@@ -49,8 +49,13 @@ LONGEST_MS = 86_400_000
 class Sweeping(Transactions):
     """The part of the catalog that lets garbage go."""
 
-    def sweepable(self, now: int | None = None) -> tuple[Batch, ...]:
-        """Returns the batches that may be swept at `now` (epoch milliseconds, by default the clock's), by id."""
+    def sweepable(self, now: int | None = None, *, only: Collection[GlobalId] | None = None) -> tuple[Batch, ...]:
+        """Returns the batches that may be swept, by id.
+
+        Args:
+            now: The moment, in epoch milliseconds; by default the clock's.
+            only: Of which collections, and what they cost follows from theirs; None for all.
+        """
         moment = self._now_ms() if now is None else now
         with self._database.read() as connection:
             unused = _unused(moment, dead_processes(connection, moment))
@@ -59,9 +64,10 @@ class Sweeping(Transactions):
                 .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
                 .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
                 .where(or_(unused, BATCH.c.state == BatchState.DEAD.value))
-                .order_by(BATCH.c.id)
             )
-            return tuple(batch_of(row, row_lattice(row)) for row in connection.execute(query))
+            wanted = [true()] if only is None else [BATCH.c.collection.in_(one) for one in in_portions(sorted(only))]
+            rows = [row for one in wanted for row in connection.execute(query.where(one))]
+            return tuple(sorted((batch_of(row, row_lattice(row)) for row in rows), key=lambda one: one.id))
 
     def declare_dead(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[BatchId, ...]:
         """Declares those of the batches dead that are still sweepable, and returns the dead ones."""

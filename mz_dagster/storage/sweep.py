@@ -65,8 +65,8 @@ def sweep(
     fail_point("sweep.before_dead")
     if only is None:
         catalog.drop_unneeded()
-    sweepable = catalog.sweepable()
-    candidates = {batch.id: batch.collection for batch in sweepable if only is None or batch.collection in only}
+    sweepable = catalog.sweepable(only=only)
+    candidates = {batch.id: batch.collection for batch in sweepable}
     swept: dict[GlobalId, list[BatchId]] = {}
     # Whoever took a batch off its list without the list's digest was no merge: it may be all there is of its updates.
     damaged = catalog.damaged_lists(None if thorough else set(candidates.values())) if candidates or thorough else ()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mz_dagster.adapter import Connection, minor_compaction
 from mz_dagster.budget import Budget
-from mz_dagster.catalog import BatchState, LostRace
+from mz_dagster.catalog import BatchState, LostRace, sweeping
+from mz_dagster.catalog.batches import batch_of
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage import compact
@@ -116,8 +118,17 @@ def test_nothing_is_leased_or_reserved_where_nothing_is_due(
     assert len(live(sparkless, sparkless.engine.collection_of("t"))) == Budget().young_parts - 1
 
 
-def test_of_what_is_due_together_a_part_is_merged_at_a_time(sparkless: Connection, set_budget: SetBudget) -> None:
+def test_of_what_is_due_together_a_part_is_merged_at_a_time(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
+) -> None:
     set_budget(young_parts=4)
+    looked_at: list[object] = []
+
+    def noted(row: Any, lattice: Any) -> Any:
+        looked_at.append(row)
+        return batch_of(row, lattice)
+
+    monkeypatch.setattr(sweeping, "batch_of", noted)
     table_of(sparkless)
     for number in range(30):
         sparkless.execute(f"CREATE MATERIALIZED VIEW m{number} AS SELECT a + {number} AS b FROM t")
@@ -133,6 +144,7 @@ def test_of_what_is_due_together_a_part_is_merged_at_a_time(sparkless: Connectio
         merged = sum(after <= before for after, before in zip(counts[-1], counts[-2], strict=True))
         assert merged <= 15, "half of them, where four batches are young"
     assert max(map(max, counts)) <= 4 + 2 + 2
+    assert len(looked_at) <= 30 * 12, "each batch is looked at once, when it goes"
     assert sorted(sparkless.execute("SELECT b FROM m29").fetchall()) == [(commit + 29,) for commit in range(12)]
 
 
