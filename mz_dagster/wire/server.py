@@ -24,6 +24,9 @@ from mz_dagster.wire.turns import Turns
 
 logger = logging.getLogger("mz_dagster.wire")
 
+_END_S = 5.0
+"""For how long at most who closes a server waits for its connections to end, in seconds."""
+
 DEFAULT_PORT = 6875
 """Materialize's."""
 
@@ -148,7 +151,7 @@ class Server:
             backend.cancel()
 
     def close(self) -> None:
-        """Takes no more clients, and ends the connections of those there are."""
+        """Takes no more clients, and ends the connections of those there are; waits for that some seconds at most."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -156,7 +159,7 @@ class Server:
             one.cancel("terminating connection due to administrator command")
             with suppress(OSError):
                 one.client.shutdown(socket.SHUT_RDWR)
-        self._turns.close()
+        self._turns.close(_END_S)  # they end in the catalog as well, which whoever closes this closes next
 
     def __enter__(self) -> Self:
         return self

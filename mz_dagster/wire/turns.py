@@ -102,10 +102,11 @@ class Turns:
             self._selector.register(client.client, selectors.EVENT_READ, client)
         self._wake()
 
-    def close(self) -> None:
-        """Ends once those clients have gone that there are."""
+    def close(self, wait_s: float = 0) -> None:
+        """Ends once those clients have gone that there are, and waits for that so many seconds at most."""
         self._is_closing = True
         self._wake()
+        self._is_over.wait(wait_s)
 
     # ---- the thread that leads
 
@@ -193,7 +194,8 @@ class Turns:
                 self._wake()
             return
         with self._lock:
-            self._busy.discard(client)
+            if goes_on:
+                self._busy.discard(client)
             is_unheard = client in self._unheard
             self._unheard.discard(client)
             if goes_on and is_unheard:
@@ -204,6 +206,8 @@ class Turns:
                     self._selector.unregister(client.client)
         if not goes_on:
             client.end()
+            with self._lock:
+                self._busy.discard(client)  # who waits for all to be over waits for this
         if is_unheard or self._is_closing:
             self._wake()
 

@@ -135,6 +135,20 @@ def test_it_ends_with_its_clients() -> None:
         assert not one.is_alive()
 
 
+def test_who_closes_it_may_wait_for_what_clients_do_at_their_ends() -> None:
+    class Slow(Echo):
+        def end(self) -> None:
+            threading.Event().wait(0.5)
+            super().end()
+
+    client = Slow()
+    with turns(client) as made:
+        assert client.ask(b"a") == b"a"
+        client.far.shutdown(socket.SHUT_RDWR)
+        made.close(WAIT_S)
+        assert client.ended.is_set()
+
+
 @contextmanager
 def inserting(server: Server, count: int) -> Iterator[list[psycopg.Connection[Any]]]:
     with ExitStack() as opened:
