@@ -83,18 +83,14 @@ class DefinitionCache:
         Raises:
             Error: `make` does.
         """
-        key = _digest((_planner(), repr(budget()), *parts))
+        key = _key(parts)
         kept = self._read(key)
         if kept is not None and self._is_current(kept[0], resolver):
             return self._known(key, *kept)
         recording = RecordingResolver(resolver)
         definition = make(recording)
-        told = [(name, self._digest(item)) for name, item in recording.asked.items()]
-        found = tuple((name, one) for name, one in told if one is not None)
-        if len(found) == len(told):
-            self._write(key, found, definition)
-            return self._known(key, found, definition)
-        return definition
+        asked = self._asked(recording)
+        return definition if asked is None else self._keep(key, asked, definition)
 
     def adopt(
         self, parts: tuple[object, ...], resolver: Resolver, bound_with: RecordingResolver, definition: Definition
@@ -107,14 +103,21 @@ class DefinitionCache:
             bound_with: What the definition was made with.
             definition: What was made.
         """
-        told = [(name, self._digest(item)) for name, item in bound_with.asked.items()]
-        found = tuple((name, one) for name, one in told if one is not None)
-        if len(found) < len(told) or not self._is_current(found, resolver):
+        asked = self._asked(bound_with)
+        if asked is None or not self._is_current(asked, resolver):
             return False
-        key = _digest((_planner(), repr(budget()), *parts))
-        self._write(key, found, definition)
-        self._known(key, found, definition)
+        self._keep(_key(parts), asked, definition)
         return True
+
+    def _asked(self, recording: RecordingResolver) -> Asked | None:
+        """Returns what a binder asked for; None if a view that was not made here was among it."""
+        told = [(name, self._digest(item)) for name, item in recording.asked.items()]
+        found = tuple((name, one) for name, one in told if one is not None)
+        return found if len(found) == len(told) else None
+
+    def _keep(self, key: str, asked: Asked, definition: Definition) -> Definition:
+        self._write(key, asked, definition)
+        return self._known(key, asked, definition)
 
     def _is_current(self, asked: Asked, resolver: Resolver) -> bool:
         try:
@@ -241,6 +244,11 @@ def _age_s(status: os.stat_result) -> float:
 
 def _digest(parts: tuple[object, ...]) -> str:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _key(parts: tuple[object, ...]) -> str:
+    """Returns under which name what follows from these is kept, as this code plans it."""
+    return _digest((_planner(), repr(budget()), *parts))
 
 
 @cache

@@ -92,9 +92,7 @@ logger = logging.getLogger("mz_dagster.engine")
 Changed = TypeVar("Changed")
 
 _CHANGE_TRIES = 5
-
 _POLL_TRIES = 20
-
 _TELL_AFTER_S = 1.0
 """After how long a read that waits for another runner says so, in seconds."""
 
@@ -172,16 +170,7 @@ class Engine:
         self.definitions = CatalogDefinitions(self.catalog, project)
         self._graphs = Graphs(self.catalog, self.definitions)
         self._idle = IdleTimelines(self.catalog)
-        self.stepper = Stepper(
-            self.catalog,
-            self.spark.open,
-            smaller=partial(self.spark.open, smaller_pieces=True),
-            holder=self.holder,
-            lease_ms=project.lease_ms,
-            clock=clock,
-            local=self.shards,
-            engine=project.engine,
-        )
+        self.stepper = self.new_stepper(self.holder)
         self._faults: tuple[Fault, ...] | None = None
         self._polled: dict[str, Arrivals] = {}
         self.activity = Activity(clock)
@@ -190,6 +179,20 @@ class Engine:
         self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
+        )
+
+    def new_stepper(self, holder: str, *, notes_failures: bool = True) -> Stepper:
+        """Returns what steps on this process's shards and Spark; see `Stepper`."""
+        return Stepper(
+            self.catalog,
+            self.spark.open,
+            smaller=partial(self.spark.open, smaller_pieces=True),
+            holder=holder,
+            lease_ms=self.project.lease_ms,
+            clock=self.clock,
+            local=self.shards,
+            engine=self.project.engine,
+            notes_failures=notes_failures,
         )
 
     def close(self) -> None:
@@ -564,8 +567,7 @@ class Engine:
                 graph, tick, leadership=lead, resigns=leadership is None, only=only, progress=progress
             )
         self.stepped(report)
-        if (manifest := self.project.manifest_path()) is not None:
-            write_manifest(manifest, self.project.name, self.catalog, self.definitions)
+        write_manifest(self.project, self.catalog, self.definitions)
         return report
 
     def reach(

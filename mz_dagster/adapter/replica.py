@@ -30,11 +30,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import Batch, CatalogState, CollectionRow, ComputeReplica
-from mz_dagster.compute import FailedNode, MaintainedNode, StepLost, Stepper, StepReport
+from mz_dagster.compute import FailedNode, MaintainedNode, StepLost, StepReport
 from mz_dagster.errors import OperationalError, one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
@@ -68,17 +67,7 @@ class Replica:
         self._engine = engine
         self._name = name
         self._progress = progress
-        self._stepper = Stepper(
-            engine.catalog,
-            engine.spark.open,
-            holder=f'replica "{name}" ({engine.holder})',
-            local=engine.shards,
-            smaller=partial(engine.spark.open, smaller_pieces=True),
-            lease_ms=engine.project.lease_ms,
-            engine=engine.project.engine,
-            notes_failures=False,
-            clock=engine.clock,
-        )
+        self._stepper = engine.new_stepper(f'replica "{name}" ({engine.holder})', notes_failures=False)
         self._seen: CatalogState | None = None
         self._failed: dict[GlobalId, tuple[CollectionRow, float]] = {}
         self._told: set[GlobalId] = set()

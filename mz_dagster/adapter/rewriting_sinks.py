@@ -25,5 +25,4 @@ def rewrite_sink(engine: Engine, id: GlobalId) -> None:
             raise node.error
         assert isinstance(node, SinkNode), "it is a sink's"
         engine.stepper.rewrite(node, lead)
-    if (manifest := engine.project.manifest_path()) is not None:
-        write_manifest(manifest, engine.project.name, engine.catalog, engine.definitions)
+    write_manifest(engine.project, engine.catalog, engine.definitions)

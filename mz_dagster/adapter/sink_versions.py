@@ -23,6 +23,7 @@ from pathlib import Path
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called
 from mz_dagster.adapter.copy_to_file import written_whole
+from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error, one_line
 from mz_dagster.formalism import GlobalId
@@ -83,18 +84,20 @@ def _version(sink: Sink, time: int | None) -> int | None:
         return None
 
 
-def write_manifest(path: Path, project: str, catalog: Catalog, definitions: CatalogDefinitions) -> None:
-    """Writes which versions belong together; a timeline of which that cannot be told stays as it was.
+def write_manifest(project: Project, catalog: Catalog, definitions: CatalogDefinitions) -> None:
+    """Writes which versions belong together, where settings say; a timeline of which that cannot be told stays.
 
     Args:
-        path: The file.
-        project: The project's name.
+        project: The project, which names the file, or none.
         catalog: Its catalog.
         definitions: What that holds.
 
     Raises:
         FileNotWritten: It cannot be written; what was there is as it was.
     """
+    path = project.manifest_path()
+    if path is None:
+        return
     by_timeline: dict[str, list[SinkVersions]] = {}
     for one in sink_versions(catalog, definitions):
         by_timeline.setdefault(one.timeline, []).append(one)
@@ -108,7 +111,7 @@ def write_manifest(path: Path, project: str, catalog: Catalog, definitions: Cata
             timelines[name] = before[name]
     if timelines != before:
         with written_whole(path) as file:
-            content = {"project": project, "timelines": timelines}
+            content = {"project": project.name, "timelines": timelines}
             file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
 
 

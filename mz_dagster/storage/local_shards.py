@@ -608,6 +608,20 @@ class LocalShards:
                 self._inlined.of([one.inlined])
         self.place.check(collection.shard, [one for one in files if one.inlined is None], collection.id)
 
+    def incomplete(
+        self, collection: CollectionRow, batches: Sequence[Batch], files: Sequence[StoredFile]
+    ) -> BatchIncomplete | None:
+        """Returns the error of the first file of batches that is gone; None if all are there.
+
+        Raises:
+            ShardUnavailable: The place cannot be asked.
+        """
+        gone = self.place.first_gone(collection.shard, [one for one in files if one.inlined is None])
+        if gone is None:
+            return None
+        batch = next(one for one in batches if gone.path.startswith(f"{BATCH}={int(one.id)}/"))
+        return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+
     def _failed(
         self,
         collection: CollectionRow,
@@ -621,9 +635,8 @@ class LocalShards:
         """
         path = self.path(collection)
         files = [one for one in files if one.inlined is None]
-        if (gone := self.place.first_gone(collection.shard, files)) is not None:
-            batch = next(each for each in batches if gone.path.startswith(f"{BATCH}={int(each.id)}/"))
-            return BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        if (incomplete := self.incomplete(collection, batches, files)) is not None:
+            return incomplete
         if isinstance(error, OSError) and error.errno is not None:
             return self._unavailable("read", collection.shard, error)
         for one in files:

@@ -42,7 +42,6 @@ from mz_dagster.storage.shards import (
     ERROR,
     TIME,
     UPDATE_COLUMNS,
-    BatchIncomplete,
     Interval,
     StoredFile,
 )
@@ -214,10 +213,8 @@ class SparkShards:
     ) -> tuple[StoredFile, ...]:
         """Returns the files of the batches, if they are there; no job."""
         files = self._local.files(collection, batches, where=where, bounds=bounds)
-        stored = [one for one in files if one.inlined is None]
-        if (gone := self._local.place.first_gone(collection.shard, stored)) is not None:
-            batch = next(one for one in batches if gone.path.startswith(f"{BATCH}={int(one.id)}/"))
-            raise BatchIncomplete(collection.id, batch.id, batch.stats.rows, None)
+        if (incomplete := self._local.incomplete(collection, batches, files)) is not None:
+            raise incomplete
         return files
 
     def merge(
