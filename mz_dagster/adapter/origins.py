@@ -14,7 +14,7 @@ from mz_dagster.sql import CreateSource, Delta, Files, Iceberg
 from mz_dagster.storage.iceberg_catalog import IcebergCatalog
 from mz_dagster.storage.object_store import ObjectStore, Web
 from mz_dagster.storage.sink.delta_sink import DeltaSink
-from mz_dagster.storage.source import FileSource, Source
+from mz_dagster.storage.source import FileSource, Source, ensure_orc_is_read
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
 from mz_dagster.storage.source.file_place import FilePlace
 from mz_dagster.storage.source.folder import InFolder
@@ -41,6 +41,8 @@ def source_of(definition: Definition, project: Project) -> Source:
                     "files of Avro need a package that is not there: fastavro",
                     hint="Install it where this process runs: pip install 'mz_dagster[avro]'.",
                 )
+            if files.format == "orc":
+                ensure_orc_is_read()
             return FileSource(
                 place=_file_place(files, definition.means, project),
                 pattern=files.pattern,

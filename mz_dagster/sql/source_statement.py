@@ -221,18 +221,19 @@ def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:
         if column.type.element is not None and format_ in ("json", "csv"):
             raise InvalidTableDefinition(
                 f'column "{column.name}" of type {column.type} cannot be read from {format_.upper()}',
-                detail="Only Parquet and Avro have arrays.",
+                detail="Only Parquet, Avro and ORC have arrays.",
                 hint="Declare the column as text or jsonb, and cast it in a view.",
                 position=column.offset + 1,
             )
 
 
-_Format = Literal["json", "csv", "parquet", "avro"]
+_Format = Literal["json", "csv", "parquet", "avro", "orc"]
 _DEFAULT_PATTERNS: dict[_Format, str] = {
     "json": "*.jsonl",
     "csv": "*.csv",
     "parquet": "*.parquet",
     "avro": "*.avro",
+    "orc": "*.orc",
 }
 
 
@@ -240,7 +241,7 @@ def _format(cursor: TokenCursor) -> _Format:
     for format_ in _DEFAULT_PATTERNS:
         if cursor.accepts(format_):
             return format_
-    raise cursor.refuse("this format", "Formats are JSON, CSV, PARQUET and AVRO.")
+    raise cursor.refuse("this format", "Formats are JSON, CSV, PARQUET, AVRO and ORC.")
 
 
 class _Found(NamedTuple):

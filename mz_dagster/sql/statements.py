@@ -137,7 +137,7 @@ class Files:
     Attributes:
         folder: As written, relative to the project; a URI if there is a connection.
         pattern: A file name pattern such as `*.jsonl`.
-        format: `json`, `csv`, `parquet` or `avro`.
+        format: `json`, `csv`, `parquet`, `avro` or `orc`.
         connection: What leads there, if it is not in a file system of this machine.
         debezium: Whether a record is a change as Debezium writes it, which says what a key's row is from then on.
         partition: Columns whose values the folders say that a file is in.
@@ -146,7 +146,7 @@ class Files:
 
     folder: str
     pattern: str
-    format: Literal["json", "csv", "parquet", "avro"]
+    format: Literal["json", "csv", "parquet", "avro", "orc"]
     connection: Name | None = None
     debezium: bool = False
     partition: tuple[str, ...] = ()

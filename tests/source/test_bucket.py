@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from mz_dagster.adapter import Connection
 from mz_dagster.errors import Error
@@ -215,6 +217,18 @@ def test_parquet_is_read_from_a_store(connection: Connection, prefix: Prefix, tm
     prefix.put("b.parquet", b"no parquet")
     with pytest.raises(SourceUnreadable, match="It is not a Parquet file"):
         poll(connection)
+
+
+def test_orc_is_read_from_a_store(connection: Connection, prefix: Prefix) -> None:
+    connection.execute(f"CREATE SOURCE s (id bigint, name text) FROM {prefix.files()} FORMAT ORC")
+    sink = BytesIO()
+    orc.write_table(pa.table({"name": ["x", None], "id": [1, 2]}), sink)
+    prefix.put("a.orc", sink.getvalue()[:-30])
+    with pytest.raises(SourceUnreadable, match=r"cannot read ORC file \"a.orc\""):
+        poll(connection)
+    prefix.put("a.orc", sink.getvalue())
+    poll(connection)
+    assert held(connection) == Counter([(1, "x"), (2, None)])
 
 
 def test_spark_reads_copies(spark: SparkSession, connection: Connection, prefix: Prefix, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("CREATE SOURCE s (a jsonb PRIMARY KEY) FROM FILES (FOLDER 'x') FORMAT CSV ENVELOPE UPSERT", 18, "42P16", "ke"),
         ("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT JSON ENVELOPE UPSERT", 61, "42P16", "primary key"),
         ("CREATE SOURCE s (a int) FROM KAFKA", 30, "0A000", "kind of source"),
-        ("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT ORC", 56, "0A000", "format"),
+        ("CREATE SOURCE s (a int) FROM FILES (FOLDER 'x') FORMAT XML", 56, "0A000", "format"),
         ("CREATE VIEW v AS SELECT 1 AS OF 3", 27, "42601", "AS OF is not allowed"),
         ("CREATE MATERIALIZED VIEW v IN CLUSTER c AS SELECT 1", 28, "0A000", "IN CLUSTER"),
         ("CREATE INDEX ON v (lower(a))", 25, "0A000", "expression"),

@@ -7,9 +7,9 @@ error that names the file which makes that impossible.
 
 Files: `files` the source, polled and read; `file_place` where files are, `folder` which of them are ready in one of
 this machine, `bucket` in an object store, `web` on a web server; `compression` what compressed ones hold;
-`partition_folders` what folders say; `avro_files` Avro as Parquet, `avro_changes` as lines; `csv_header` and
-`parquet_schema` what is refused before anything is bound; `json_record` what a line says; `faults` what can be wrong
-with a record.
+`partition_folders` what folders say; `avro_files` Avro as Parquet, `avro_changes` as lines; `orc_files` ORC as
+Parquet, by the process that `orc_reader` is; `csv_header` and `parquet_schema` what is refused before anything is
+bound; `json_record` what a line says; `faults` what can be wrong with a record.
 None of these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
 `cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 
@@ -18,6 +18,7 @@ Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`
 
 from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
 from mz_dagster.storage.source.files import RECORD_COLUMNS, FileSource, Format
+from mz_dagster.storage.source.orc_files import ensure_orc_is_read
 from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger, RecordSource, Source
 
 __all__ = [
@@ -32,4 +33,5 @@ __all__ = [
     "RecordSource",
     "Source",
     "SourceUnreadable",
+    "ensure_orc_is_read",
 ]

@@ -31,7 +31,7 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.progress import advance
 from mz_dagster.scalars.types import Column
-from mz_dagster.storage.source import avro_files
+from mz_dagster.storage.source import avro_files, orc_files
 from mz_dagster.storage.source.avro_changes import lines_of_avro
 from mz_dagster.storage.source.compression import blocks, codec_of, most_held
 from mz_dagster.storage.source.csv_header import LONGEST_HEADER, read_header
@@ -45,13 +45,16 @@ from mz_dagster.storage.source.source import Envelope, Gain, Ledger, RecordSourc
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-Format = Literal["json", "csv", "parquet", "avro"]
+Format = Literal["json", "csv", "parquet", "avro", "orc"]
+
+#: What writes files of other formats as Parquet, as which they are read, and what people call them.
+_AS_PARQUET = {"avro": (avro_files.write_as_parquet, "Avro"), "orc": (orc_files.write_as_parquet, "ORC")}
 
 #: What a record has beside its data, under names that no column of a source can have.
 RECORD_COLUMNS = frozenset(("mz_path", "mz_block", "mz_row", "mz_deleted", "mz_place", "mz_known"))
 #: What ends the name of a copy: a name that says nothing of a compression, by which Spark would go.
 _COPY = ".copy"
-#: What is made of a file of Avro is in memory up to so many bytes.
+#: What is made of a file of Avro or ORC is in memory up to so many bytes.
 _IN_MEMORY = 64 << 20
 #: How the folders of copies begin, and after how long one that is still there was left by a process that was killed.
 _COPIES = ".copies_"
@@ -165,8 +168,8 @@ class FileSource(RecordSource):
 
     @property
     def _read_as(self) -> Format:
-        """The format in which files are decoded: those of Avro become others first."""
-        if self.format != "avro":
+        """The format in which files are decoded: those of Avro and ORC become others first."""
+        if self.format not in _AS_PARQUET:
             return self.format
         return "json" if self.debezium else "parquet"
 
@@ -297,7 +300,7 @@ class FileSource(RecordSource):
             SourceUnreadable: A bound file cannot be read.
         """
         files = [file for binding in bindings for file in binding.files]
-        is_found = self.place.folder is not None and self.format != "avro"
+        is_found = self.place.folder is not None and self._read_as == self.format
         if is_found and not any(codec_of(file.path, self.format) for file in files):
             yield self, bindings
             return
@@ -310,7 +313,7 @@ class FileSource(RecordSource):
                 replace(one, files=tuple(self._copy(file, Path(folder)) for file in one.files)) for one in bindings
             ]
             found = replace(self, place=InFolder(Path(folder)), copies=_COPY)
-            yield (replace(found, format=self._read_as) if self.format == "avro" else found), copied
+            yield (found if self._read_as == self.format else replace(found, format=self._read_as)), copied
 
     def _copy(self, bound: BoundFile, folder: Path) -> BoundFile:
         """Copies what a bound file holds into a folder, and returns it as it is there."""
@@ -349,9 +352,10 @@ class FileSource(RecordSource):
         codec = codec_of(file.path, self.format)
         if self.format == "avro" and self.debezium:
             yield from lines_of_avro(stored, file.path)
-        elif self.format == "avro":
+        elif self.format in _AS_PARQUET:
+            write_as_parquet, _ = _AS_PARQUET[self.format]
             with SpooledTemporaryFile(_IN_MEMORY) as target:
-                avro_files.write_as_parquet(stored, file.path, self.file_columns, target)
+                write_as_parquet(stored, file.path, self.file_columns, target)
                 target.seek(0)
                 while block := target.read(1 << 20):
                     yield block
@@ -421,10 +425,11 @@ class FileSource(RecordSource):
         if self.format == "parquet":
             return sum(row_count(self.place, file.path) for file in files)
         found = 0
-        if self.format == "avro":
+        if self.format in _AS_PARQUET:
             for file in files:
                 with suppress(OSError), self.place.opened(file.path) as opened:  # who reads it says what is wrong
-                    found += avro_files.row_count(opened)
+                    is_avro = self.format == "avro"
+                    found += avro_files.row_count(opened) if is_avro else orc_files.row_count(opened, file.path)
         return found
 
     def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, bytes]]:
@@ -437,7 +442,7 @@ class FileSource(RecordSource):
         content = self.place.read(bound.path)
         _compare(bound, None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest()))
         assert content is not None, "there is none only where it is not as it was bound"
-        is_plain = self.format != "avro" and codec_of(bound.path, self.format) is None
+        is_plain = self._read_as == self.format and codec_of(bound.path, self.format) is None
         return content if is_plain else b"".join(self._held_in(BytesIO(content), bound))
 
     def _hash(self, path: str, listing: Listing) -> BoundFile | None:
@@ -462,15 +467,16 @@ class FileSource(RecordSource):
             elif self.format == "parquet":
                 read_schema(folder, path, self.file_columns)
                 check_pages(folder, path)
-            elif self.format == "avro" and self.debezium:
+            elif self._read_as == "json" != self.format:
                 for _ in self._blocks(folder, file):
                     pass  # it is read, so that one that is damaged is refused
-            elif self.format == "avro":
+            elif self.format in _AS_PARQUET:
+                _, called = _AS_PARQUET[self.format]
                 with TemporaryDirectory(prefix="mz_parquet_") as other:
                     (Path(other) / path).parent.mkdir(parents=True, exist_ok=True)
                     with open(Path(other) / path, "wb") as target:
                         target.writelines(self._blocks(folder, file))
-                    read_schema(Path(other), path, self.file_columns, called="Avro")
+                    read_schema(Path(other), path, self.file_columns, called=called)
             return file
 
 
