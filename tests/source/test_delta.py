@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -238,6 +239,40 @@ def test_change_data_is_read_in_the_place_of_whole_files(connection: Connection,
     files = DeltaTable(table).get_add_actions()
     assert read
     assert not set(pa.table(files).column("path").to_pylist()) & set(read)
+
+
+def test_change_data_that_leaves_rows_out_is_not_read(connection: Connection, table: Path) -> None:
+    write_deltalake(
+        table, rows(*((n, "x", None) for n in (7, 8, 8))), configuration={"delta.enableChangeDataFeed": "true"}
+    )
+    connection.execute("CREATE SOURCE t (a bigint, p text) FROM DELTA (URI 'lake/t')")
+    held(connection)
+    DeltaTable(table).update(updates={"a": "a + 1"}, predicate="p = 'x'")
+    (changed,) = (table / "_change_data").glob("*.parquet")
+    assert sorted(pq.read_table(changed)["a"].to_pylist()) == [7, 9, 9], "delta-rs leaves out what was 8 or is"
+    assert held(connection) == {(8, "x"): 1, (9, "x"): 2}
+
+
+@pytest.mark.parametrize(
+    ("engine", "is_read"), [("Apache-Spark/4.0 Delta-Lake/4.0", True), ("Trino/470", False), (None, False)]
+)
+def test_change_data_of_unknown_writers_is_not_read(
+    connection: Connection, table: Path, read: list[str], engine: str | None, is_read: bool
+) -> None:
+    write_deltalake(table, rows((1, "x", None), (2, "x", None)), configuration={"delta.enableChangeDataFeed": "true"})
+    connection.execute("CREATE SOURCE t (a bigint, p text) FROM DELTA (URI 'lake/t')")
+    held(connection)
+    DeltaTable(table).delete("a = 1")
+    commit = table / "_delta_log" / f"{1:020}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    said = [
+        {"commitInfo": {**line["commitInfo"], "engineInfo": engine}} if "commitInfo" in line else line for line in lines
+    ]
+    commit.write_text("".join(f"{json.dumps(line)}\n" for line in said))
+    read.clear()
+    assert held(connection) == {(2, "x"): 1}
+    changed = {one.name for one in (table / "_change_data").iterdir()}
+    assert (set(read) == changed) == is_read
 
 
 def test_a_row_that_is_an_error_goes_with_its_row(connection: Connection, table: Path) -> None:

@@ -4,9 +4,10 @@ Let rows(v) be the multiset of a table's rows at version v. A commit v holds eit
 
     rows(v) - rows(v - 1)
 
-or the files that it adds and removes, of whose rows that is the difference. Files that are marked with `dataChange`
-false only hold elsewhere what was there before (OPTIMIZE, compaction), so they cancel and are never read. Sums over
-several commits add up, and what is added and removed again within them cancels as a whole file.
+or the files that it adds and removes, of whose rows that is the difference, or both; then its change data is read if
+that is sure to be all, since some writers leave rows out. Files that are marked with `dataChange` false only hold
+elsewhere what was there before (OPTIMIZE, compaction), so they cancel and are never read. Sums over several commits add
+up, and what is added and removed again within them cancels as a whole file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
 
+from mz_dagster.storage.source.delta.data_files import row_count
 from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import SourceUnreadable, VersionsLost
 from mz_dagster.storage.table_place import TablePlace, commit_path, reason
@@ -139,18 +141,41 @@ def _commit(table: TablePlace, version: int, content: bytes) -> Commit:
     schema: DeltaColumns | None = None
     moved: list[tuple[ChangedFile, int]] = []
     changed: list[tuple[ChangedFile, int]] = []
+    said: object = None
     for action in actions:
         if (protocol := action.get("protocol")) is not None:
             check_protocol(str(table), protocol["minReaderVersion"], protocol.get("readerFeatures") or ())
         elif (meta := action.get("metaData")) is not None:
             schema = DeltaColumns.of(str(table), meta["id"], meta["schemaString"], meta.get("configuration") or {})
+        elif "commitInfo" in action:
+            said = action["commitInfo"]
         elif (file := action.get("cdc")) is not None:
             changed.append((_file(table, file, version, holds_changes=True), 1))
         elif (file := action.get("add")) is not None and file["dataChange"]:
             moved.append((_file(table, file, version), 1))
         elif (file := action.get("remove")) is not None and file["dataChange"]:
             moved.append((_file(table, file, version - 1), -1))
-    return Commit(version, hashlib.sha256(content).hexdigest(), changed or moved, schema)
+    files = changed if changed and _is_whole(table, said, changed) else moved
+    return Commit(version, hashlib.sha256(content).hexdigest(), files, schema)
+
+
+def _is_whole(table: TablePlace, said: object, changed: Sequence[tuple[ChangedFile, int]]) -> bool:
+    """Returns whether the change data of a commit is all that it changes, by what the commit says of itself.
+
+    Of delta-rs's `UPDATE` it has no row that is there both before and after, however often on each side; then it has
+    fewer rows than two for each that was updated. Of writers that are not known here it may be anything.
+    """
+    if not isinstance(said, dict):
+        return False
+    engine, operation = str(said.get("engineInfo")), said.get("operation")
+    if engine.startswith("delta-rs:") and operation == "UPDATE":
+        metrics = said.get("operationMetrics")
+        updated = metrics.get("num_updated_rows") if isinstance(metrics, dict) else None
+        counts = [row_count(table, file.path) for file, _ in changed]
+        return isinstance(updated, int) and None not in counts and sum(filter(None, counts)) == 2 * updated
+    if engine.startswith("delta-rs:"):
+        return operation in ("DELETE", "MERGE", "WRITE")
+    return engine.startswith(("Apache-Spark/", "Databricks-Runtime/"))
 
 
 def _file(table: TablePlace, action: Mapping[str, Any], version: int, *, holds_changes: bool = False) -> ChangedFile:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake.exceptions import DeltaError
 
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
@@ -73,6 +74,15 @@ def file_updates(
                 found = found.filter(pa.array(mask + [True] * (batch.num_rows - len(mask)), pa.bool_()))
             first += batch.num_rows
             yield found
+
+
+def row_count(table: TablePlace, path: str) -> int | None:
+    """Returns how many rows a file says that it has, None if it cannot be read."""
+    try:
+        with table.file(path) as opened, named_if_damaged(path):
+            return int(pq.read_metadata(opened).num_rows)
+    except (OSError, DeltaError, SourceUnreadable):
+        return None
 
 
 def _signs(changes: pa.Array, path: str, sign: int) -> pa.Array:
