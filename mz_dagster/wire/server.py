@@ -9,6 +9,7 @@ import logging
 import socket
 import ssl
 import threading
+from collections import deque
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -85,7 +86,7 @@ class Server:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._backends: dict[int, Backend] = {}
-        self._written: list[GlobalId] = []
+        self._written: deque[GlobalId] = deque()
         self._turns = Turns(self._seal, self._tidy)
 
     def role(self, user: str) -> RoleRow | None:
@@ -127,11 +128,14 @@ class Server:
         backend.end()
 
     def _seal(self) -> None:
-        self._written += self._engine.group_commit.seal()
+        self._written.extend(self._engine.group_commit.seal())
 
     def _tidy(self) -> None:
-        written, self._written = self._written, []
-        self._engine.group_commit.wrote(dict.fromkeys(written))
+        written: dict[GlobalId, None] = {}
+        with suppress(IndexError):  # another thread may seal at the same time
+            while True:
+                written[self._written.popleft()] = None
+        self._engine.group_commit.wrote(written)
 
     def ended(self, process_id: int) -> None:
         """Is told of each connection that has ended."""

@@ -123,21 +123,26 @@ class Turns:
                 client = self._resumed.popleft()
                 if not self._leads_after(number, partial(self._serve, client)):
                     return
-            is_sealed, self._is_sealed = self._is_sealed, False
-            if is_sealed and not self._leads_after(number, self._tidy):
-                return
+            # Others set these at any time: each is taken back only where it was seen, right before what it asks for.
+            if self._is_sealed:
+                self._is_sealed = False
+                if not self._leads_after(number, self._tidy):
+                    return
             # What was written in one round is sealed after the next, which is of those who have come meanwhile.
-            is_due, self._is_written = self._is_written, False
+            is_due = self._is_written
             for key, _ in self._selector.select(0 if is_due else None):
                 if key.data is None:
                     with suppress(BlockingIOError):
                         self._woken.recv(1 << 12)
                 elif self._begins(key.data) and not self._leads_after(number, partial(self._serve, key.data)):
-                    self._is_written = self._is_written or is_due
                     return
-            self._is_sealed = is_due
-            if is_due and not self._leads_after(number, self._seal):
-                return
+            if is_due:
+                self._is_written = False
+                leads = self._leads_after(number, self._seal)
+                self._is_sealed = True
+                if not leads:
+                    self._wake()
+                    return
 
     def _has_ended(self) -> bool:
         """Returns whether nobody is to be served any more; then all is let go of."""
@@ -236,5 +241,6 @@ class Turns:
             if idle >= _IDLE_LOOKS:
                 self._begun.clear()
                 self._is_unwatched = True
-                self._begun.wait()
-                idle = 0
+                if not self._serves and not self._is_over.is_set():  # whoever begins from here on tells so
+                    self._begun.wait()
+                self._is_unwatched, idle = False, 0

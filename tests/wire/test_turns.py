@@ -63,8 +63,10 @@ def until(event: threading.Event) -> Callable[[bytes], None]:
 
 
 @contextmanager
-def turns(*clients: Echo, seal: Callable[[], None] = lambda: None) -> Iterator[Turns]:
-    made = Turns(seal, lambda: None)
+def turns(
+    *clients: Echo, seal: Callable[[], None] = lambda: None, tidy: Callable[[], None] = lambda: None
+) -> Iterator[Turns]:
+    made = Turns(seal, tidy)
     try:
         for one in clients:
             made.add(one)
@@ -112,6 +114,59 @@ def test_who_waits_to_be_told_needs_no_thread() -> None:
         assert writing.far.recv(1) == b"b"
         goes_on.set()
         assert slow.far.recv(1) == b"c"
+
+
+def test_who_is_slow_in_the_next_round_holds_no_seal_up() -> None:
+    queued: list[QueuedWrite] = []
+    written, goes_on, tidied = threading.Event(), threading.Event(), threading.Event()
+
+    def write(_: bytes) -> QueuedWrite:
+        queued.append(QueuedWrite(GlobalId("u1"), None, lambda _: pytest.fail("nobody makes them")))
+        written.set()
+        threading.Event().wait(0.002)  # the other's byte is there when it is looked who has come meanwhile
+        return queued[-1]
+
+    def seal() -> None:
+        while queued:
+            queued.pop().succeed(1)
+
+    def send() -> None:
+        assert written.wait(WAIT_S)
+        slow.far.sendall(b"b")
+
+    writing, slow = Echo(write), Echo(until(goes_on))
+    with turns(writing, slow, seal=seal, tidy=tidied.set), ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(send)
+        assert writing.ask(b"a") == b"a"
+        sent.result()
+        goes_on.set()
+        assert slow.far.recv(1) == b"b"
+        assert tidied.wait(WAIT_S)
+
+
+def test_it_is_tidied_after_a_seal_that_took_long() -> None:
+    queued: list[QueuedWrite] = []
+    sealed, tidied = threading.Event(), threading.Event()
+
+    def write(_: bytes) -> QueuedWrite:
+        queued.append(QueuedWrite(GlobalId("u1"), None, lambda _: pytest.fail("nobody makes them")))
+        return queued[-1]
+
+    def seal() -> None:
+        threading.Event().wait(0.1)  # another thread leads meanwhile
+        while queued:
+            queued.pop().succeed(1)
+        threading.Event().wait(0.1)
+        sealed.set()
+
+    def tidy() -> None:
+        if sealed.is_set():
+            tidied.set()
+
+    writing = Echo(write)
+    with turns(writing, seal=seal, tidy=tidy):
+        assert writing.ask(b"a") == b"a"
+        assert tidied.wait(WAIT_S)
 
 
 def test_who_has_gone_is_not_served_again() -> None:
@@ -186,9 +241,13 @@ def test_what_several_write_at_once_is_sealed_together(server: Server, monkeypat
 
 
 @contextmanager
-def before_it_is_sealed(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Iterator[None]:
+def before_it_is_sealed(
+    server: Server, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
+) -> Iterator[None]:
     """Acts once, in the block, when something is queued and before it is sealed."""
     seal, acted = GroupCommit.seal, threading.Event()
+    while not server._engine.group_commit.is_idle:  # who seals what came before would seal this as well, at once
+        threading.Event().wait(0.001)
 
     def late(self: GroupCommit) -> Any:
         if self._waiting and not acted.is_set():
@@ -215,11 +274,11 @@ def test_a_table_that_changes_while_a_write_waits(
             return writing.execute(f"INSERT INTO b VALUES ({x})").statusmessage
 
         assert insert(0) == "INSERT 0 1"
-        with before_it_is_sealed(monkeypatch, lambda: other.execute("ALTER TABLE b ADD COLUMN y integer DEFAULT 7")):
+        with before_it_is_sealed(server, monkeypatch, lambda: other.execute("ALTER TABLE b ADD COLUMN y integer DEFAULT 7")):
             assert insert(1) == "INSERT 0 1"
         assert other.execute("SELECT x, y FROM b ORDER BY 1").fetchall() == [(0, 7), (1, 7)]
         with (
-            before_it_is_sealed(monkeypatch, lambda: other.execute("DROP TABLE b")),
+            before_it_is_sealed(server, monkeypatch, lambda: other.execute("DROP TABLE b")),
             pytest.raises(psycopg.errors.UndefinedTable),
         ):
             insert(2)
@@ -235,7 +294,7 @@ def test_a_write_that_waits_can_be_cancelled(server: Server, monkeypatch: pytest
                 one.cancel()
 
         with (
-            before_it_is_sealed(monkeypatch, cancel),
+            before_it_is_sealed(server, monkeypatch, cancel),
             pytest.raises(psycopg.errors.QueryCanceled),
         ):
             writing.execute("INSERT INTO c VALUES (1)")
