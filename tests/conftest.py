@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -23,10 +23,12 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
+import mz_dagster
 from mz_dagster.budget import Budget, budget
 from mz_dagster.errors import Error
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server, open_session, warm_up
 from tests.budgets import SetBudget
+from tests.opened import Connect
 from tests.postgres_server import Postgres, running_postgres
 
 if TYPE_CHECKING:
@@ -211,6 +213,13 @@ def _config() -> SparkConfig:
     return SparkConfig(
         state_dir=Path(os.environ[STATE]), driver_memory="3g", conf={**quickly, "spark.ui.enabled": "true"}
     )
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    """Opens connections to embedded projects, which are closed after the test."""
+    with ExitStack() as opened:
+        yield lambda folder: opened.enter_context(closing(mz_dagster.connect(folder)))
 
 
 @pytest.fixture

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+
+#: Opens a project in a folder; whose it is closes it.
+Connect = Callable[[Path], Connection]
 
 
 def opened(root: Path) -> Connection:

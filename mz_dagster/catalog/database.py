@@ -118,7 +118,7 @@ class Database:
         self.clock = clock
         self.is_sqlite = self.engine.dialect.name == "sqlite"
         self._write_turn = threading.Lock()
-        self._has_answered = False
+        self._has_answered = self._is_closed = False
         self._commits = Commits(url.file) if self.is_sqlite and url.file and self.read_only is None else None
         self._recalling = threading.Lock()
         self._recalled: tuple[int, dict[Hashable, Any]] = (-1, {})
@@ -188,7 +188,7 @@ class Database:
     def migrate(self) -> Iterator[Connection]:
         """Yields a connection in a transaction that alone may read or write; commits it unless the block raises."""
         self._check_writable()
-        with _translated_errors(), self.engine.connect() as raw:
+        with _translated_errors(), self._closing_behind(), self.engine.connect() as raw:
             connection = raw.execution_options(mz_begin="BEGIN EXCLUSIVE")
             with connection.begin():
                 yield connection
@@ -198,10 +198,11 @@ class Database:
             raise CatalogReadOnly(self.read_only)
 
     def close(self) -> None:
-        """Closes all connections."""
+        """Closes all connections; what is under way goes on, and its connections are closed behind it."""
         if self._commits is not None:
             self._commits.close()
-        self.engine.dispose()
+        self._is_closed = True
+        self.engine.pool.dispose()
 
     @contextmanager
     def _begun(self, begin: Callable[[ExitStack], Connection]) -> Iterator[Connection]:
@@ -212,7 +213,7 @@ class Database:
         until = self.clock.monotonic_ms() + AWAY_MS
         is_told = False
         while True:
-            with ExitStack() as entered:
+            with self._closing_behind(), ExitStack() as entered:
                 try:
                     connection = begin(entered)
                 except DBAPIError as error:
@@ -227,6 +228,15 @@ class Database:
                     yield connection
                     return
             self.clock.sleep(_AGAIN_S)
+
+    @contextmanager
+    def _closing_behind(self) -> Iterator[None]:
+        """Closes the connection that its block has given back, if all have been closed meanwhile."""
+        try:
+            yield
+        finally:
+            if self._is_closed:
+                self.engine.pool.dispose()
 
     def _begin_read(self, entered: ExitStack) -> Connection:
         connection = entered.enter_context(self.engine.connect())

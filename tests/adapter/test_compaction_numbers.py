@@ -57,8 +57,14 @@ class Shard:
         return sorted((one["r"], one["mz_timestamp"], one["mz_diff"]) for one in frame.to_pylist())
 
 
-def test_an_insertion_and_its_deletion_vanish_when_since_passes_them(tmp_path: Path) -> None:
-    shard = Shard(tmp_path)
+@pytest.fixture
+def shard(tmp_path: Path) -> Iterator[Shard]:
+    made = Shard(tmp_path)
+    with made.catalog:
+        yield made
+
+
+def test_an_insertion_and_its_deletion_vanish_when_since_passes_them(shard: Shard) -> None:
     shard.append(1, [("r", 1)])
     shard.append(3, [("r", -1)])
     shard.append(5, [])
@@ -68,8 +74,7 @@ def test_an_insertion_and_its_deletion_vanish_when_since_passes_them(tmp_path: P
     assert shard.stored() == []
 
 
-def test_a_row_inserted_twice_becomes_one_update_of_two(tmp_path: Path) -> None:
-    shard = Shard(tmp_path)
+def test_a_row_inserted_twice_becomes_one_update_of_two(shard: Shard) -> None:
     shard.append(1, [("r", 1)])
     shard.append(3, [("r", 1)])
     shard.since(2)
@@ -79,8 +84,7 @@ def test_a_row_inserted_twice_becomes_one_update_of_two(tmp_path: Path) -> None:
     assert shard.stored() == [("r", 3, 2)]
 
 
-def test_a_since_that_is_now_leaves_an_ordinary_table(tmp_path: Path) -> None:
-    shard = Shard(tmp_path)
+def test_a_since_that_is_now_leaves_an_ordinary_table(shard: Shard) -> None:
     for time in range(1, 10):
         shard.append(time, [(f"r{time}", 1), *([(f"r{time - 2}", -1)] if time > 2 else [])])
     shard.since(9)

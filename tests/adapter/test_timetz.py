@@ -10,6 +10,7 @@ import pytest
 
 import mz_dagster
 from mz_dagster.errors import Error
+from tests.opened import Connect
 from tests.postgres_server import Postgres
 
 SCRIPT = (
@@ -53,8 +54,8 @@ QUERIES = (
 )
 
 
-def test_times_with_a_zone_are_those_of_postgres(postgres: Postgres, tmp_path: Path) -> None:
-    connection = mz_dagster.connect(tmp_path)
+def test_times_with_a_zone_are_those_of_postgres(postgres: Postgres, tmp_path: Path, connect: Connect) -> None:
+    connection = connect(tmp_path)
     different = []
     with postgres.new_database().connect() as theirs:
         theirs.execute("SET TIME ZONE 'UTC'")
@@ -86,8 +87,8 @@ def test_times_with_a_zone_are_those_of_postgres(postgres: Postgres, tmp_path: P
         ("SET TIME ZONE 'Asia/Kolkata'; SELECT b::timetz FROM t", "write a literal with its offset"),
     ],
 )
-def test_what_depends_on_the_day_is_refused(tmp_path: Path, statement: str, hint: str) -> None:
-    connection = mz_dagster.connect(tmp_path)
+def test_what_depends_on_the_day_is_refused(tmp_path: Path, connect: Connect, statement: str, hint: str) -> None:
+    connection = connect(tmp_path)
     connection.execute("CREATE TABLE t (a timetz, b time)")
     with pytest.raises(Error) as found:
         connection.execute(statement)

@@ -253,6 +253,21 @@ def test_a_read_sees_one_state(catalog: Catalog) -> None:
         assert connection.exec_driver_sql("SELECT write_ts FROM timeline").scalar_one() == before
 
 
+def test_what_is_under_way_when_it_is_closed_is_closed_behind(url: str) -> None:
+    """Nothing is left to the interpreter to close."""
+    with Catalog.open(url) as catalog:
+        database = catalog._database
+        with database.read() as first, database.read() as second:
+            drivers: list[Any] = [one.connection.driver_connection for one in (first, second)]
+            database.close()
+            assert first.exec_driver_sql("SELECT count(*) FROM project").scalar_one() == 1
+    with database.write() as late:  # as a thread does that finds out later
+        drivers.append(late.connection.driver_connection)
+    for one in drivers:
+        with pytest.raises(Exception, match="closed"):
+            one.execute("SELECT 1")
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_postgresql_is_found_without_a_driver_and_under_any_default_isolation(url: str) -> None:
     with connected(url) as raw:

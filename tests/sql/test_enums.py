@@ -12,6 +12,7 @@ from mz_dagster.adapter.definition import define
 from mz_dagster.catalog import TypeAltered
 from mz_dagster.errors import Error
 from mz_dagster.sql import CreateView, parse
+from tests.opened import Connect
 from tests.postgres_server import Postgres
 
 SCRIPT = (
@@ -151,8 +152,8 @@ QUERIES = (
 )
 
 
-def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) -> None:
-    connection = mz_dagster.connect(tmp_path)
+def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path, connect: Connect) -> None:
+    connection = connect(tmp_path)
     different = []
     with postgres.new_database().connect() as theirs:
 
@@ -168,7 +169,7 @@ def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) 
             if ours != wanted:
                 different.append(f"{statement}: {ours}, in PostgreSQL {wanted}")
         # Another process, which has only the catalog's word for what the types are.
-        other = mz_dagster.connect(tmp_path)
+        other = connect(tmp_path)
         different += [
             f"{query}: {told(other, query)} later" for query in QUERIES if told(other, query) != told(theirs, query)
         ]
@@ -187,8 +188,10 @@ def test_enumerations_are_those_of_postgres(postgres: Postgres, tmp_path: Path) 
         ("ALTER TABLE p ALTER COLUMN name TYPE mood", "0A000", "this change of a type"),
     ],
 )
-def test_what_is_refused_of_enumerations(tmp_path: Path, statement: str, sqlstate: str, message: str) -> None:
-    connection = mz_dagster.connect(tmp_path)
+def test_what_is_refused_of_enumerations(
+    tmp_path: Path, connect: Connect, statement: str, sqlstate: str, message: str
+) -> None:
+    connection = connect(tmp_path)
     for one in SCRIPT[:4]:
         connection.execute(one)
     with pytest.raises(Error, match=message) as found:
@@ -196,9 +199,9 @@ def test_what_is_refused_of_enumerations(tmp_path: Path, statement: str, sqlstat
     assert found.value.sqlstate == sqlstate
 
 
-def test_a_value_is_added_under_what_is_maintained(tmp_path: Path) -> None:
-    connection = mz_dagster.connect(tmp_path)
-    other = mz_dagster.connect(tmp_path)  # of a process of its own, as far as what it knows goes
+def test_a_value_is_added_under_what_is_maintained(tmp_path: Path, connect: Connect) -> None:
+    connection = connect(tmp_path)
+    other = connect(tmp_path)  # of a process of its own, as far as what it knows goes
 
     def run(*statements: str) -> None:
         for one in statements:
@@ -228,7 +231,7 @@ def test_a_value_is_added_under_what_is_maintained(tmp_path: Path) -> None:
     kept = {name for name, id in ids().items() if before.get(name) == id}
     assert {"size", "shirts", "counted", "by_size"} <= kept
     assert not {"known", "over_known"} & kept
-    for one in (other, connection, mz_dagster.connect(tmp_path)):
+    for one in (other, connection, connect(tmp_path)):
         assert one.execute(counts).fetchall() == [("s", 1), ("m", 1), ("l", 1)]
         assert one.execute("SELECT z FROM over_known ORDER BY z").fetchall() == [("s",), ("m",), ("l",)]
         assert one.execute("SELECT n FROM counted WHERE z = 'm'").fetchall() == [(1,)]
@@ -239,8 +242,8 @@ def test_a_value_is_added_under_what_is_maintained(tmp_path: Path) -> None:
         run("BEGIN", "ALTER TYPE size ADD VALUE 'x'")
 
 
-def test_what_was_bound_before_a_value_came_is_bound_anew(tmp_path: Path) -> None:
-    connection, other = mz_dagster.connect(tmp_path), mz_dagster.connect(tmp_path)
+def test_what_was_bound_before_a_value_came_is_bound_anew(tmp_path: Path, connect: Connect) -> None:
+    connection, other = connect(tmp_path), connect(tmp_path)
     for one in ("CREATE TYPE size AS ENUM ('s', 'l')", "CREATE TABLE t (z size, a text)", "CREATE VIEW v AS TABLE t"):
         connection.execute(one)
     engine = other.engine
@@ -255,8 +258,8 @@ def test_what_was_bound_before_a_value_came_is_bound_anew(tmp_path: Path) -> Non
         connection.execute("DROP VIEW w")
 
 
-def test_a_value_is_renamed_under_what_is_maintained(tmp_path: Path) -> None:
-    connection, other = mz_dagster.connect(tmp_path), mz_dagster.connect(tmp_path)
+def test_a_value_is_renamed_under_what_is_maintained(tmp_path: Path, connect: Connect) -> None:
+    connection, other = connect(tmp_path), connect(tmp_path)
 
     def ids() -> dict[str, str]:
         return dict(connection.execute("SELECT name, id FROM mz_catalog.mz_objects").fetchall())
@@ -279,7 +282,7 @@ def test_a_value_is_renamed_under_what_is_maintained(tmp_path: Path) -> None:
     assert {"size", "shirts", "counted", "by_size"} <= kept
     assert "texts" not in kept
     connection.execute("INSERT INTO shirts (t) VALUES ('l')")
-    for session in (other, connection, mz_dagster.connect(tmp_path)):
+    for session in (other, connection, connect(tmp_path)):
         assert session.execute("SELECT z, n FROM counted ORDER BY z").fetchall() == [("small", 2), ("l", 1)]
         assert session.execute("SELECT n FROM counted WHERE z = 'small'").fetchall() == [(2,)]
         assert session.execute("SELECT * FROM small").fetchall() == [("small", "l", "s")] * 2

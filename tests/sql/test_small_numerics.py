@@ -12,6 +12,7 @@ import pytest
 
 import mz_dagster
 from mz_dagster.functions.errors import NUMERIC_UNDERFLOW
+from tests.opened import Connect
 from tests.postgres_server import Postgres
 
 EXPRESSIONS = [
@@ -39,16 +40,18 @@ def said(cursor: mz_dagster.Cursor, query: str) -> list[Decimal] | str:
         return error.message
 
 
-def test_literals_have_the_digits_of_postgres(postgres_server: Postgres, tmp_path: Path) -> None:
-    cursor = mz_dagster.connect(tmp_path).cursor()
+def test_literals_have_the_digits_of_postgres(postgres_server: Postgres, tmp_path: Path, connect: Connect) -> None:
+    cursor = connect(tmp_path).cursor()
     wanted = [Decimal(str(one)[1:]) for one in postgres_server.attempt(EXPRESSIONS)]
     found = [said(cursor, f"SELECT {one}") for one in EXPRESSIONS]
     assert found == [[value] for value in wanted]
 
 
 @pytest.mark.parametrize("operator", ["^", "/"])
-def test_columns_keep_digits_or_fail(postgres_server: Postgres, tmp_path: Path, operator: str) -> None:
-    cursor = mz_dagster.connect(tmp_path).cursor()
+def test_columns_keep_digits_or_fail(
+    postgres_server: Postgres, tmp_path: Path, connect: Connect, operator: str
+) -> None:
+    cursor = connect(tmp_path).cursor()
     cursor.execute("CREATE TABLE t (a numeric(38,1), b numeric(38,1))")
     scale = SCALES[operator]
     theirs = postgres_server.attempt([f"({a}::numeric {operator} {b}::numeric)" for a, b in PAIRS])

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-import mz_dagster
 from mz_dagster.functions.numbers import unconstrained, unconstrained_functions, unconstrained_sums
 from mz_dagster.functions.registry import SqlFailure
 from tests.adapter.stories.unconstrained import UNCONSTRAINED as STORY
+from tests.opened import Connect
 from tests.postgres_server import Postgres
 
 #: What is asked of the story's table; all of it is worked out in this process.
@@ -40,8 +40,8 @@ def told(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [tuple(map(text, row)) for row in rows]
 
 
-def test_rows_are_those_of_postgres(postgres: Postgres, tmp_path: Path) -> None:
-    cursor = mz_dagster.connect(tmp_path).cursor()
+def test_rows_are_those_of_postgres(postgres: Postgres, tmp_path: Path, connect: Connect) -> None:
+    cursor = connect(tmp_path).cursor()
     with postgres.new_database().connect() as referee:
         for statement in (STORY.table, STORY.writes[0], STORY.writes[1], STORY.writes[2]):
             cursor.execute(statement)
@@ -51,8 +51,8 @@ def test_rows_are_those_of_postgres(postgres: Postgres, tmp_path: Path) -> None:
             assert told(found) == told(wanted), query
 
 
-def test_parameters_keep_their_digits(tmp_path: Path) -> None:
-    cursor = mz_dagster.connect(tmp_path).cursor()
+def test_parameters_keep_their_digits(tmp_path: Path, connect: Connect) -> None:
+    cursor = connect(tmp_path).cursor()
     cursor.execute("CREATE TABLE kept (a numeric)")
     values = [Decimal("1.500"), Decimal("NaN"), Decimal("-Infinity"), Decimal("1e45"), Decimal("-1.5e-45"), None, 7]
     cursor.executemany("INSERT INTO kept VALUES (?)", [(one,) for one in values])

@@ -83,8 +83,12 @@ def test_a_read_only_folder_of_shards_can_be_read_and_nothing_else(disk: Disk, t
 def test_a_read_only_catalog_says_what_must_be_writable(disk: Disk) -> None:
     with (life := Life(disk.root, ManualClock(EPOCH))).catalog:
         life.tick()
-    with disk.read_only(), pytest.raises(CatalogUnavailable) as caught:
-        Catalog.open(f"sqlite:///{disk.root}/catalog.sqlite").declare_timeline("other")
+    with (
+        disk.read_only(),
+        pytest.raises(CatalogUnavailable) as caught,
+        Catalog.open(f"sqlite:///{disk.root}/catalog.sqlite") as opened,
+    ):
+        opened.declare_timeline("other")
     says_what_to_do(caught.value, "writ")
     with (life := Life(disk.root, ManualClock(EPOCH))).catalog:
         goes_on(life)

@@ -201,33 +201,33 @@ def rows_of(table: Any, key: Sequence[int], values: set[Row]) -> int:
 @pytest.mark.timeout(600)
 def test_a_large_batch_without_layout_gets_one_once(tmp_path: Path, spark: SparkSession, set_budget: SetBudget) -> None:
     columns = (Column("k", INT8), Column("v", INT8))
-    catalog = Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite")
-    catalog.declare_timeline("t")
-    keyed = frozenset({frozenset({0})})
-    id = catalog.create_object(NewObject("x", "table", "", "t", columns, keys=keyed)).id
-    shards = SparkShards(tmp_path, spark)
-    set_budget(clustered_rows=1000, bucket_rows=200)
-    number = sf.col("id")
-    meta = [sf.lit(0).cast("bigint"), sf.lit(1).cast("bigint"), sf.lit(None).cast("string")]
-    names = ["k", "v", "mz_timestamp", "mz_diff", "mz_error"]
-    frame = spark.range(3000).select(number, number % 7, *meta).toDF(*names)
-    row = catalog.collection(id)
-    with BatchWriter(catalog, holder="test") as writer:
-        batch, stats = writer.write(shards, row, row.upper, Antichain.of(EPOCH_MS, 1), frame)
-        catalog.seal([Seal(id, row.upper, Antichain.of(EPOCH_MS, 1), batch, stats)])
-    assert {file.bucket for file in shards.files(row, catalog.live_batches([id])[id])} == {None}
+    with Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite") as catalog:
+        catalog.declare_timeline("t")
+        keyed = frozenset({frozenset({0})})
+        id = catalog.create_object(NewObject("x", "table", "", "t", columns, keys=keyed)).id
+        shards = SparkShards(tmp_path, spark)
+        set_budget(clustered_rows=1000, bucket_rows=200)
+        number = sf.col("id")
+        meta = [sf.lit(0).cast("bigint"), sf.lit(1).cast("bigint"), sf.lit(None).cast("string")]
+        names = ["k", "v", "mz_timestamp", "mz_diff", "mz_error"]
+        frame = spark.range(3000).select(number, number % 7, *meta).toDF(*names)
+        row = catalog.collection(id)
+        with BatchWriter(catalog, holder="test") as writer:
+            batch, stats = writer.write(shards, row, row.upper, Antichain.of(EPOCH_MS, 1), frame)
+            catalog.seal([Seal(id, row.upper, Antichain.of(EPOCH_MS, 1), batch, stats)])
+        assert {file.bucket for file in shards.files(row, catalog.live_batches([id])[id])} == {None}
 
-    def run(of: Any) -> object:
-        return compact(catalog, of, catalog.collection(id), holder="test")
+        def run(of: Any) -> object:
+            return compact(catalog, of, catalog.collection(id), holder="test")
 
-    assert run(LocalShards(tmp_path)) is None  # which could not lay it out
-    merge = run(shards)
-    assert isinstance(merge, Merge)
-    assert (merge.rows_read, merge.rows_written) == (3000, 3000)
-    live = catalog.live_batches([id])[id]
-    files = shards.files(row, live)
-    assert sorted(file.bucket.number for file in files if file.bucket) == list(range(16))
-    assert max(file.rows for file in files) < 400
-    assert run(shards) is None
-    keys = shards.read(row, live).select("k").toArrow().column("k").to_pylist()
-    assert sorted(keys) == list(range(3000))
+        assert run(LocalShards(tmp_path)) is None  # which could not lay it out
+        merge = run(shards)
+        assert isinstance(merge, Merge)
+        assert (merge.rows_read, merge.rows_written) == (3000, 3000)
+        live = catalog.live_batches([id])[id]
+        files = shards.files(row, live)
+        assert sorted(file.bucket.number for file in files if file.bucket) == list(range(16))
+        assert max(file.rows for file in files) < 400
+        assert run(shards) is None
+        keys = shards.read(row, live).select("k").toArrow().column("k").to_pylist()
+        assert sorted(keys) == list(range(3000))

@@ -11,6 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
 from mz_dagster.errors import DatabaseError, InternalError, OperationalError
 from mz_dagster.storage.foreign import only_our_errors
@@ -81,7 +82,7 @@ def test_sqlalchemys_errors_are_ours() -> None:
     with (
         pytest.raises(OperationalError, match="catalog's database failed"),
         only_our_errors(),
-        create_engine("sqlite://").connect() as connection,
+        create_engine("sqlite://", poolclass=NullPool).connect() as connection,
     ):
         connection.exec_driver_sql("nonsense")
 

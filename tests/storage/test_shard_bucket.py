@@ -193,9 +193,9 @@ def test_a_place_is_one_project_s(root: Path, tmp_path: Path) -> None:
     (other := tmp_path / "other").mkdir()
     (other / "mz.toml").write_text(text)
     with pytest.raises(OtherCatalog, match="is not the one of this project's shards"):
-        mz_dagster.connect(other).execute("SELECT 1")
+        mz_dagster.connect(other).close()
     (other / "mz.toml").write_text(text.partition("[storage]")[0])
-    mz_dagster.connect(other).execute("SELECT 1")
+    mz_dagster.connect(other).close()
     (other / "mz.toml").write_text(text)
     with pytest.raises(OtherCatalog, match="is not the one of this project's shards"):
         mz_dagster.connect(other).execute("SELECT 1")

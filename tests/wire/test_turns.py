@@ -241,9 +241,7 @@ def test_what_several_write_at_once_is_sealed_together(server: Server, monkeypat
 
 
 @contextmanager
-def before_it_is_sealed(
-    server: Server, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
-) -> Iterator[None]:
+def before_it_is_sealed(server: Server, monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> Iterator[None]:
     """Acts once, in the block, when something is queued and before it is sealed."""
     seal, acted = GroupCommit.seal, threading.Event()
     while not server._engine.group_commit.is_idle:  # who seals what came before would seal this as well, at once
@@ -274,7 +272,9 @@ def test_a_table_that_changes_while_a_write_waits(
             return writing.execute(f"INSERT INTO b VALUES ({x})").statusmessage
 
         assert insert(0) == "INSERT 0 1"
-        with before_it_is_sealed(server, monkeypatch, lambda: other.execute("ALTER TABLE b ADD COLUMN y integer DEFAULT 7")):
+        with before_it_is_sealed(
+            server, monkeypatch, lambda: other.execute("ALTER TABLE b ADD COLUMN y integer DEFAULT 7")
+        ):
             assert insert(1) == "INSERT 0 1"
         assert other.execute("SELECT x, y FROM b ORDER BY 1").fetchall() == [(0, 7), (1, 7)]
         with (
