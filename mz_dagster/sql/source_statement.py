@@ -8,10 +8,9 @@ from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from mz_dagster.plan.representations import REPRESENTATIONS
-from mz_dagster.scalars.types import Kind
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.lexer import Token, tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
@@ -31,7 +30,6 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         states_columns = not (cursor.ahead(1).is_word("primary") and cursor.ahead(2).is_word("key"))
         found = parse_columns(cursor, name.last, only_keys=True, states_columns=states_columns)
         columns, primary = tuple(found.columns), found.primary_key
-        _check_dimensions(columns)
     timeline = parse_timeline(cursor)
     if not columns and not cursor.sees("from", "delta") and not cursor.sees("from", "iceberg"):
         raise cursor.unexpected("the columns in parentheses")
@@ -56,7 +54,6 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
     cursor.expects("format")
     format_ = _format(cursor)
     envelope, key, debezium = _keyed_envelope(cursor, columns, primary, format_)
-    _check_arrays(columns, "json" if debezium else format_)
     _check_partition(place, columns, key or ())
     retain = parse_with_options(cursor)
     pattern = place.pattern or _DEFAULT_PATTERNS[format_]
@@ -112,7 +109,7 @@ def _keyed_envelope(
                 hint="Declare the column as text.",
                 position=column.offset + 1,
             )
-        if column.name in (key or ()) and column.type.element is not None:
+        if column.name in (key or ()) and column.type.array_element is not None:
             raise InvalidTableDefinition(
                 f'column "{column.name}" of type {column.type} cannot be part of a key', position=column.offset + 1
             )
@@ -203,28 +200,6 @@ def _iceberg(cursor: TokenCursor) -> Iceberg:
     connection = cursor.name()
     cursor.expects_symbol(")")
     return Iceberg(table, connection)
-
-
-def _check_dimensions(columns: Sequence[ColumnDefinition]) -> None:
-    for column in columns:
-        if column.type.kind is Kind.DIMENSIONED:
-            raise UnsupportedForm(
-                f'column "{column.name}" of type {column.type} cannot be read from a source',
-                detail="No format has arrays of several dimensions.",
-                hint=f"Declare the column as text, and cast it in a view: {column.name}::{column.type}.",
-                position=column.offset + 1,
-            )
-
-
-def _check_arrays(columns: Sequence[ColumnDefinition], format_: str) -> None:
-    for column in columns:
-        if column.type.element is not None and format_ in ("json", "csv"):
-            raise InvalidTableDefinition(
-                f'column "{column.name}" of type {column.type} cannot be read from {format_.upper()}',
-                detail="Only Parquet, Avro and ORC have arrays.",
-                hint="Declare the column as text or jsonb, and cast it in a view.",
-                position=column.offset + 1,
-            )
 
 
 _Format = Literal["json", "csv", "parquet", "avro", "orc"]
@@ -342,7 +317,7 @@ def _check_partition(found: _Found, columns: Sequence[ColumnDefinition], key: Se
             why = "is listed twice"
         elif token.value in key:
             why, hint = "cannot be part of the key", "A record says its key itself, wherever its file is."
-        elif column.type.element is not None:
+        elif column.type.array_element is not None:
             why, hint = (
                 f"of type {column.type} cannot be said by a folder",
                 "Declare it as text, and cast it in a view.",

@@ -16,6 +16,7 @@ _BY_VALUE = (
     "mz_dagster.scalars",
     "mz_dagster.functions",
     "mz_dagster.plan",
+    "mz_dagster.storage.source.input_functions",
     "mz_dagster.storage.source.json_record",
     "mz_dagster.storage.envelope.log_place",
 )

@@ -463,9 +463,6 @@ def test_what_a_list_cannot_hold_is_refused(sparkless: Connection) -> None:
         with pytest.raises(Error, match="dimension") as caught:
             sparkless.execute(sql).fetchall()
         assert caught.value.sqlstate == "0A000", sql
-    with pytest.raises(Error, match="cannot be read from a source") as caught:
-        sparkless.execute("CREATE SOURCE s (a int[][]) FROM FILES (FOLDER 'x') FORMAT CSV")
-    assert caught.value.sqlstate == "0A000"
     with pytest.raises(Error, match="not supported here"):
         sparkless.execute("SELECT * FROM jsonb_to_record('{}') AS t(a int[][])")
     sparkless.execute("INSERT INTO t SELECT '[1:1][1:2]={{1,2}}'::int[][] || '{}', '' WHERE false")

@@ -116,12 +116,12 @@ def test_its_columns_are_the_tables_unless_they_are_stated(connection: Connectio
         "Dec imal": (pa.decimal128(10, 2), "numeric(10,2)"), "s": (pa.string(), "text"),
         "y": (pa.binary(), "bytea"), "o": (pa.bool_(), "boolean"), "d": (pa.date32(), "date"),
         "t": (pa.timestamp("us", "UTC"), "timestamptz"), "n": (pa.timestamp("us"), "timestamp"),
-        "l": (pa.list_(pa.string()), "text[]"),
+        "l": (pa.list_(pa.string()), "text[]"), "ll": (pa.list_(pa.list_(pa.int32())), "integer[][]"),
     }  # fmt: skip
     values: list[Any] = [
         -128, -32768, 2**31 - 1, -(2**63), 1.5, float("nan"), Decimal("-1.50"), "é", b"\0\xff", True,
         datetime.date(1, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, datetime.UTC),
-        datetime.datetime(1500, 1, 1), ["a", None],
+        datetime.datetime(1500, 1, 1), ["a", None], [[1, None], [3, 4]],
     ]  # fmt: skip
     schema = pa.schema([(name, one) for name, (one, _) in types.items()])
     arrays = [pa.array([value, None], one) for value, (one, _) in zip(values, types.values(), strict=True)]

@@ -382,12 +382,13 @@ def test_its_columns_are_the_tables_unless_they_are_stated(lake: Connection, cat
         "o": (BooleanType(), "boolean"), "d": (DateType(), "date"), "c": (TimeType(), "time"),
         "t": (TimestamptzType(), "timestamptz"), "n": (TimestampType(), "timestamp"), "u": (UUIDType(), "uuid"),
         "l": (ListType(100, StringType(), element_required=False), "text[]"),
+        "ll": (ListType(101, ListType(102, LongType(), element_required=False)), "bigint[][]"),
     }  # fmt: skip
     values: list[Any] = [
         2**31 - 1, -(2**63), 1.5, float("nan"), Decimal("-1.50"), "é", b"\0\xff", b"\0\xff", True,
         datetime.date(1, 1, 1), datetime.time(12, 30, 0, 500), datetime.datetime(
             9999, 12, 31, 23, 59, 59, 999999, datetime.UTC
-        ), datetime.datetime(1500, 1, 1), UUID(int=7), ["a", None],
+        ), datetime.datetime(1500, 1, 1), UUID(int=7), ["a", None], [[1, None], [3, 4]],
     ]  # fmt: skip
     fields = [NestedField(at, name, type_) for at, (name, (type_, _)) in enumerate(types.items(), 1)]
     table = catalog.create_table("db.t", Schema(*fields))

@@ -50,7 +50,7 @@ CODES = 6
 
 
 def test_members_are_texts_as_they_stand(postgres_server: Postgres) -> None:
-    read = reader(["a"], [False], None)
+    read = reader(["a"], ["text"], None)
     for text, wanted in MEMBERS:
         _, _, _, _, cells, faults, _ = read(f'{{"b": 1, "a": {text}, "c": "\\ud800"}}')
         assert cells is not None
@@ -70,7 +70,7 @@ def verdict(said: str | None) -> str | None:
 
 @pytest.mark.parametrize("line", MALFORMED)
 def test_what_is_no_object_is_malformed(line: str) -> None:
-    for read in (reader(["a"], [True], None), reader(["a"], [False], None), reader(["a"], [True], ["a"])):
+    for read in (reader(["a"], ["json"], None), reader(["a"], ["text"], None), reader(["a"], ["json"], ["a"])):
         assert read(line) == (
             f'22P02 invalid input syntax for type json: "{line}"',
             None,
@@ -84,7 +84,7 @@ def test_what_is_no_object_is_malformed(line: str) -> None:
 
 def test_nesting_that_no_jsonb_holds_is_an_error() -> None:
     for depth in (202, 5_000, 200_000):
-        malformed, *_ = reader(["a"], [True], None)('{"a": ' + "[" * depth + "]" * depth + "}")
+        malformed, *_ = reader(["a"], ["json"], None)('{"a": ' + "[" * depth + "]" * depth + "}")
         assert malformed == "54001 stack depth limit exceeded"
 
 
@@ -101,7 +101,7 @@ def test_damaged_lines_say_what_postgres_says(postgres_server: Postgres) -> None
             lines.append(line)
     typed = postgres_server.attempt([f"json_typeof($j${line}$j$)" for line in lines])
     texts = postgres_server.attempt([f"$j${line}$j$::json ->> 'a'" for line in lines])
-    read = reader(["a"], [False], None)
+    read = reader(["a"], ["text"], None)
     malformed_too = faulty_too = 0
     for line, type_, text in zip(lines, typed, texts, strict=True):
         malformed, _, _, _, cells, faults, _ = read(line)

@@ -48,7 +48,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.storage.source import FileSource, SourceUnreadable
 from mz_dagster.storage.source.files import Format
 from mz_dagster.storage.source.folder import InFolder
-from mz_dagster.storage.source.json_record import reader
+from mz_dagster.storage.source.json_record import form_of, reader
 from mz_dagster.storage.source.unreadable_files import named_if_unreadable
 from tests.source.landing import bind, records
 from tests.source.mutations import mutated
@@ -236,10 +236,10 @@ def test_thousands_of_damaged_lines_are_read_in_python(tmp_path: Path) -> None:
     """What Spark's workers do with a line, without Spark: it raises nothing, and says nothing that no text holds."""
     rng = random.Random(3)
     names = [name for name, *_ in CELLS]
-    as_json = [type_.kind is Kind.JSONB for _, type_, *_ in CELLS]
+    forms = [form_of(type_) for _, type_, *_ in CELLS]
     readers: list[tuple[bool, Callable[[str], tuple[object, ...]]]] = [
-        (False, reader(names, as_json, None)),
-        (True, reader(names, as_json, ["k"])),
+        (False, reader(names, forms, None)),
+        (True, reader(names, forms, ["k"])),
     ]
     errors = 0
     for i in range(4_000):

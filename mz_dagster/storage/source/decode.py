@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #: What PostgreSQL's input functions skip at both ends, text excepted.
 _WHITESPACE = " \t\n\r\x0b\x0c"
 
+#: What Spark has no exact way to read.
+_IN_PYTHON = {
+    Kind.JSON, Kind.JSONB, Kind.UNCONSTRAINED, Kind.TIME, Kind.TIMETZ, Kind.INTERVAL, Kind.ARRAY, Kind.DIMENSIONED,
+}  # fmt: skip
+
 _INTEGER = r"^[+-]?[0-9]+\z"
 _NATURAL = r"^[+]?[0-9]+\z"
 _NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
@@ -60,8 +65,8 @@ def decode(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return _decode_uuid(text)
         case Kind.BYTEA:
             return _decode_bytea(text)
-        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.TIMETZ | Kind.INTERVAL:
-            return in_python.read(text, type_.kind)
+        case kind if kind in _IN_PYTHON:
+            return in_python.read(text, type_)
         case Kind.BOOL:
             lowered = F.lower(trimmed)
             return F.when(lowered.rlike(r"^(t|tr|tru|true|y|ye|yes|on|1)\z"), F.lit(True)).when(
@@ -100,8 +105,8 @@ def why_not(text: SparkColumn, type_: ScalarType) -> SparkColumn:
             return F.concat(F.lit(f"22P02 invalid input value for enum {type_}: "), shown(text))
         case Kind.BYTEA:
             return F.lit("22P02 invalid input syntax for type bytea")
-        case Kind.JSON | Kind.JSONB | Kind.UNCONSTRAINED | Kind.TIME | Kind.TIMETZ | Kind.INTERVAL:
-            return in_python.why_unread(text, kind)
+        case _ if kind in _IN_PYTHON:
+            return in_python.why_unread(text, type_)
         case Kind.VARCHAR | Kind.CHAR:
             return F.lit(f"22001 value too long for type {type_}")
         case Kind.INT2 | Kind.INT4 | Kind.INT8 | Kind.MZ_TIMESTAMP:

@@ -24,4 +24,6 @@ def out_of_range(type_: ScalarType) -> str:
     """Returns what is wrong with a typed value of a file that a column's type does not hold."""
     if type_.kind in MOMENTS:
         return f"22008 {MOMENTS[type_.kind]} out of range"
+    if type_.kind is Kind.DIMENSIONED:
+        return "2202E multidimensional arrays must have array expressions with matching dimensions"
     return "22003 numeric field overflow" if type_.kind is Kind.NUMERIC else f"22003 {type_.kind.value} out of range"

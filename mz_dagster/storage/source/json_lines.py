@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.late_pyspark import types as T
 from mz_dagster.storage.source import json_record
@@ -33,8 +33,8 @@ def cells_of_json(
 ) -> DataFrame:
     """Returns the cells of lines that are rows; with `key`, a key with its value, or a change that Debezium writes."""
     names = [column.name for column in columns]
-    keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
-    reader = json_record.reader(names, keep_json, key, debezium=debezium)
+    forms = [json_record.form_of(column.type) for column in columns]
+    reader = json_record.reader(names, forms, key, debezium=debezium)
     kept = lines.where(F.col("mz_bad_bytes") | (F.btrim("mz_line", F.lit(" \t\r")) != ""))
     # Told apart from bad bytes in Spark: a worker is sent the text alone.
     read = kept.withColumn("mz_record", F.udf(reader, _record(), useArrow=True)("mz_line"))

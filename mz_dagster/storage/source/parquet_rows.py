@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mz_dagster.catalog import Binding
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.scalars.types import INT4, Column, Kind, ScalarType, array_of
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.source.cells import PLACE, cell, is_text, relative_path, spark_path, with_tick
-from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS
+from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS, out_of_range
+from mz_dagster.storage.source.parquet_schema import dimensions_of
 from mz_dagster.storage.spark.schema import spark_type
 
 if TYPE_CHECKING:
@@ -32,8 +33,12 @@ def cells_of_parquet(
     paths: Sequence[str],
     bindings: Sequence[Binding],
     schema: Sequence[tuple[str, str]],
+    columns: Sequence[Column],
 ) -> DataFrame:
-    """Returns the cells of files that all have `schema`; `mz_row` is the row's number in its file, from 1."""
+    """Returns the cells of files that all have `schema`; `mz_row` is the row's number in its file, from 1.
+
+    Lists in lists of a column of arrays of dimensions are such a one in its cell.
+    """
     declared = ", ".join(f"`{name.replace('`', '``')}` {type_}" for name, type_ in schema)
     scanned = (
         spark.read.schema(declared)
@@ -46,37 +51,74 @@ def cells_of_parquet(
         )
     )
     all_null = reduce(and_, (F.col(cell(i)).isNull() for i in range(len(schema))))
-    return with_tick(spark, scanned, bindings).select(
+    cells = with_tick(spark, scanned, bindings).select(
         *PLACE,
         F.lit(None).cast("string").alias("mz_malformed"),
         F.lit(None).cast("string").alias("mz_value_malformed"),
         all_null.alias("mz_null_key"),
         all_null.alias("mz_deleted"),
         *(cell(i) for i in range(len(schema))),
-        _cell_faults(schema),
+        _cell_faults(schema, columns),
     )
+    for i, (column, (_, type_)) in enumerate(zip(columns, schema, strict=True)):
+        if column.type.kind is Kind.DIMENSIONED:
+            cells = cells.withColumn(cell(i), _dimensioned(F.col(cell(i)), column.type, dimensions_of(type_)))
+    return cells
 
 
-def _cell_faults(schema: Sequence[tuple[str, str]]) -> SparkColumn:
-    """Returns which strings are no text: a writer need not check them, and Spark's reader does not."""
+def _cell_faults(schema: Sequence[tuple[str, str]], columns: Sequence[Column]) -> SparkColumn:
+    """Returns which strings are no text, which neither writers nor Spark's reader check, and which lists differ."""
     faults = []
-    for i, (_, type_) in enumerate(schema):
+    for i, ((_, type_), column) in enumerate(zip(schema, columns, strict=True)):
         value = F.col(cell(i))
-        if type_ == "string":
-            fault = ~is_text(value)
-        elif type_ == "array<string>":
-            fault = F.exists(value, lambda one: ~is_text(one))
-        else:
-            fault = F.lit(False)
-        faults.append(F.when(fault, F.lit(BAD_BYTES)))
+        depth = dimensions_of(type_)
+        is_string = type_.removeprefix("array<" * depth).removesuffix(">" * depth) == "string"
+        fault = F.when(_is_untextual(value, depth) if is_string else F.lit(False), F.lit(BAD_BYTES))
+        if column.type.kind is Kind.DIMENSIONED:
+            uneven = value.isNotNull() & _dimensioned(value, column.type, depth).isNull()
+            fault = fault.when(uneven, F.lit(out_of_range(column.type)))
+        faults.append(fault)
     return F.array(*faults).alias("mz_cell_faults")
+
+
+def _is_untextual(value: SparkColumn, depth: int) -> SparkColumn:
+    """Returns whether a string, or one in so many lists in one another, is no text."""
+    return F.exists(value, lambda one: _is_untextual(one, depth - 1)) if depth else ~is_text(value)
 
 
 def convert(value: SparkColumn, type_: ScalarType) -> SparkColumn:
     """Returns a value of an accepted physical type as one of `type_`; NULL if it is out of range."""
+    if type_.kind is Kind.DIMENSIONED:
+        return value  # the cell is one
     if type_.kind is Kind.MZ_TIMESTAMP:
         return F.when(value >= 0, value.cast("bigint"))
     if type_.kind in MOMENTS:
         moment = value.cast(spark_type(type_))
         return F.when(F.year(moment).between(1, 9999), moment)
     return value.try_cast(spark_type(type_)) if type_.kind in _RANGED else value.cast(spark_type(type_))
+
+
+def _have_length(lists: SparkColumn, length: SparkColumn) -> SparkColumn:
+    """Returns whether each list of lists has a length."""
+    return F.forall(lists, lambda one: F.equal_null(F.size(one), length))
+
+
+def _dimensioned(value: SparkColumn, type_: ScalarType, depth: int) -> SparkColumn:
+    """Returns lists in so many lists as an array of dimensions; NULL if lists beside each other differ in length."""
+    lengths, is_even = [F.size(value)], F.lit(True)
+    for _ in range(depth - 1):
+        length = F.coalesce(F.size(F.get(value, F.lit(0))), F.lit(0))
+        is_even &= F.coalesce(_have_length(value, length), F.lit(False))
+        lengths.append(length)
+        value = F.flatten(value)
+    some = F.size(value) > 0
+    numbers = spark_type(array_of(INT4))
+    parts = (
+        value.cast(spark_type(type_.fields[0][1])),
+        F.when(some, F.array(*lengths)).otherwise(F.array()).cast(numbers),
+        F.when(some, F.array(*(F.lit(1) for _ in lengths))).otherwise(F.array()).cast(numbers),
+    )
+    is_array = is_even & value.isNotNull()
+    # As parts that may be NULL, as the type says: Spark would hand out a NULL whose parts are never NULL wrongly.
+    found = F.struct(*(F.when(is_array, one).alias(f"f{i}") for i, one in enumerate(parts, 1)))
+    return F.when(is_array, found)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mz_dagster.errors import first_line
+from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.file_place import FilePlace
@@ -159,6 +160,10 @@ def holds(column: Column, name: str) -> bool:
         case Kind.ARRAY:
             element = name.removeprefix("array<").removesuffix(">")
             return element != name and column.type.element is not None and _fits_element(column.type.element, element)
+        case Kind.DIMENSIONED if column.type.array_element is not None:
+            depth = dimensions_of(name)
+            element = name.removeprefix("array<" * depth).removesuffix(">" * depth)
+            return 0 < depth <= MOST_DIMENSIONS and _fits_element(column.type.array_element, element)
         case kind if kind in _INTEGER_KINDS:
             decimal = name.startswith("decimal") and kind is Kind.NUMERIC
             return decimal or name in ("tinyint", "smallint", "int", "bigint")
@@ -178,6 +183,16 @@ def holds(column: Column, name: str) -> bool:
             return name == "timestamp"
         case _:
             return bool(name == column.type.kind.value)
+
+
+def dimensions_of(name: str) -> int:
+    """Returns how many lists stand in one another in a type of Spark's name.
+
+    Example:
+        >>> dimensions_of("array<array<int>>"), dimensions_of("int")
+        (2, 0)
+    """
+    return name.count("array<")
 
 
 def _fits_element(type_: ScalarType, name: str) -> bool:

@@ -83,7 +83,7 @@ def _cells(spark: SparkSession, source: Described, bindings: Sequence[Binding]) 
         ]
     schemas = {path: read_schema(folder, path, columns) for path in paths}
     return [
-        cells_of_parquet(spark, folder, list(group), bindings, schema)
+        cells_of_parquet(spark, folder, list(group), bindings, schema, columns)
         for schema, group in groupby(sorted(paths, key=schemas.__getitem__), schemas.__getitem__)
     ]
 

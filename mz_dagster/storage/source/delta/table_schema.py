@@ -106,11 +106,10 @@ def check_protocol(table: str, reader: int, features: Sequence[str]) -> None:
 
 
 def _named(type_: Any) -> str | None:
-    """Returns Spark's name of a type of the log's, None if it is no scalar and no array of them."""
+    """Returns Spark's name of a type of the log's, None if it is no scalar and no list of them, or of lists."""
     if isinstance(type_, str):
         return type_ if type_.startswith("decimal(") else _NAMES.get(type_)
     if isinstance(type_, dict) and type_.get("type") == "array":
-        element = type_["elementType"]
-        named = _named(element) if isinstance(element, str) else None
+        named = _named(type_["elementType"])
         return None if named is None else f"array<{named}>"
     return None

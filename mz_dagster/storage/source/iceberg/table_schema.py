@@ -166,8 +166,7 @@ def _spark_name(type_: IcebergType) -> str | None:
         case DecimalType():
             return f"decimal({type_.precision},{type_.scale})"
         case ListType():
-            element = type_.element_type
-            found = _spark_name(element) if element.is_primitive else None
+            found = _spark_name(type_.element_type)
             return None if found is None else f"array<{found}>"
         case _:
             return _TYPES[type(type_)][0] if type(type_) in _TYPES else None

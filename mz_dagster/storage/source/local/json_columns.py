@@ -24,6 +24,7 @@ import pyarrow.json as pj
 
 from mz_dagster.budget import budget
 from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.storage.source.json_record import form_of
 
 #: Of how many lines the members' types are looked at.
 _SAMPLE = 50
@@ -49,7 +50,7 @@ def columns_of_json(
     content = "\n".join(lines)
     if (
         len(lines) < budget().lines_at_once
-        or any(column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns)
+        or any(form_of(column.type) != "text" for column in columns)
         or any(one in content for one in _STRANGE)
         or max(map(len, lines)) > _LONGEST
         or not all(line[0] == "{" and line[-1] == "}" for line in lines)

@@ -11,7 +11,7 @@ from itertools import compress, islice
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.faults import BAD_BYTES
 from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, text_lines, texts
@@ -25,8 +25,8 @@ def cells_of_json(
     content: bytes, columns: Sequence[Column], key: Sequence[str] | None, *, debezium: bool = False
 ) -> Iterator[Cells]:
     """Yields the cells of lines that are rows; with `key`, a key with its value, or a change that Debezium writes."""
-    keep_json = [column.type.kind in (Kind.JSON, Kind.JSONB) for column in columns]
-    read = json_record.reader([column.name for column in columns], keep_json, key, debezium=debezium)
+    forms = [json_record.form_of(column.type) for column in columns]
+    read = json_record.reader([column.name for column in columns], forms, key, debezium=debezium)
     lines = ((number, line) for number, line in text_lines(content) if line is None or line.strip(_BLANKS))
     while portion := list(islice(lines, PORTION_ROWS)):
         yield _cells(portion, columns, key, read, by_columns=not debezium)

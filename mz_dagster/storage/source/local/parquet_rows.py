@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import reduce
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -62,6 +64,8 @@ def converted(values: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[in
         found = _within(values.cast(pa.int64()), *_RANGES[kind]).cast(stored)
     elif kind is Kind.NUMERIC:
         found = _numerics(values, stored)
+    elif kind is Kind.DIMENSIONED:
+        found = _dimensioned(values, stored)
     else:
         return values.cast(stored), {}
     lost = positions(pc.and_(values.is_valid(), found.is_null()))
@@ -86,10 +90,11 @@ def plain_values(values: pa.Array) -> pa.Array:
 def untextual(values: pa.Array) -> list[int]:
     """Returns the positions of strings that are no text: a writer need not check them, and Arrow's reader does not."""
     if pa.types.is_list(values.type):
-        if not pa.types.is_string(values.type.value_type) or not untextual(values.values):
+        bad = frozenset(untextual(values.values))
+        if not bad:
             return []
-        each = values.cast(pa.list_(pa.binary())).to_pylist()
-        return [row for row, some in enumerate(each) if not all(map(_is_text, some or ()))]
+        bounds = values.offsets.to_pylist()
+        return [row for row in range(len(values)) if not bad.isdisjoint(range(bounds[row], bounds[row + 1]))]
     if not pa.types.is_string(values.type):
         return []
     try:
@@ -114,6 +119,45 @@ def _within(numbers: pa.Array, least: int, greatest: int) -> pa.Array:
     """Returns numbers, NULL for those out of a range."""
     is_in = pc.and_(pc.greater_equal(numbers, least), pc.less_equal(numbers, greatest))
     return pc.if_else(is_in, numbers, pa.scalar(None, numbers.type))
+
+
+def _dimensioned(values: pa.Array, stored: pa.StructType) -> pa.Array:
+    """Returns lists in lists as arrays of so many dimensions, NULL where lists beside each other differ in length."""
+    leaf, levels = values, []
+    while pa.types.is_list(leaf.type):
+        levels.append(leaf)
+        leaf = leaf.values
+    numbers = pa.array(range(len(leaf)), pa.int64())
+    for level in reversed(levels):
+        numbers = pa.ListArray.from_arrays(level.offsets, numbers, mask=level.is_null())
+    shapes = [None if row is None else _shape(row, len(levels)) for row in numbers.to_pylist()]
+    elements = [number for shape in shapes if shape is not None for number in shape[0]]
+    ends = np.cumsum([0, *(0 if shape is None else len(shape[0]) for shape in shapes)])
+    missing = pa.array([shape is None for shape in shapes], pa.bool_())
+    listed, lengths, lowers = (one.type for one in stored)
+    cells = leaf.take(pa.array(elements, pa.int64())).cast(listed.value_type)
+    parts = [
+        pa.ListArray.from_arrays(pa.array(ends, pa.int32()), cells, type=listed, mask=missing),
+        pa.array([None if shape is None else shape[1] for shape in shapes], lengths),
+        pa.array([None if shape is None else [1] * len(shape[1]) for shape in shapes], lowers),
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(stored), mask=missing)
+
+
+def _shape(row: list[Any], depth: int) -> tuple[list[int], list[int]] | None:
+    """Returns the members of lists in lists, row by row, and the lists' lengths; None if those differ.
+
+    Example:
+        >>> _shape([[1, 2], [3, 4]], 2), _shape([[], []], 2), _shape([[1], [2, 3]], 2), _shape([[1], None], 2)
+        (([1, 2, 3, 4], [2, 2]), ([], []), None, None)
+    """
+    lengths = [len(row)]
+    for _ in range(depth - 1):
+        if None in row or len(set(map(len, row))) > 1:
+            return None
+        lengths.append(len(row[0]) if row else 0)
+        row = [member for one in row for member in one]
+    return row, lengths if row else []
 
 
 def _numerics(values: pa.Array, stored: pa.Decimal128Type) -> pa.Array:
