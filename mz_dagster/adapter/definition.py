@@ -50,11 +50,11 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.schemas import PUBLIC, last_of, schema_key
-from mz_dagster.sql.statements import CheckOptions, Name
+from mz_dagster.sql.statements import CheckOptions, Layout, Name
 from mz_dagster.sql.type_names import looked_up
 from mz_dagster.storage.iceberg_catalog import CatalogKind, IcebergCatalog
 from mz_dagster.storage.object_store import OBJECT_STORES, S3, ObjectStore, Secret, Web
-from mz_dagster.storage.sink.delta_columns import check_columns
+from mz_dagster.storage.sink.delta_columns import check_columns, check_partition
 from mz_dagster.storage.sink.sink import SinkEnvelope
 from mz_dagster.storage.source import RECORD_COLUMNS, Envelope
 
@@ -92,6 +92,7 @@ class IntoDelta:
 
     delta: Delta
     envelope: SinkEnvelope
+    layout: Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -549,10 +550,9 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
             hint=f"Write a materialized view: CREATE MATERIALIZED VIEW name AS SELECT * FROM {statement.on}.",
             position=statement.on.offset + 1,
         )
-    keeps_times = statement.envelope == "append changes"
-    check_columns(on.relation_type.columns, keeps_times=keeps_times)
+    check_columns(on.relation_type.columns, keeps_times=statement.envelope == "append changes")
     names = on.relation_type.names
-    for column in statement.key:
+    for column in (*statement.key, *statement.layout.partition):
         if column not in names:
             raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
     key = tuple(names.index(column) for column in statement.key)
@@ -564,6 +564,17 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
             hint="Group by these columns, or leave KEY away: rows are then told apart by all of their columns.",
             position=statement.on.offset + 1,
         )
+    if statement.envelope == "debezium" and not key:
+        raise InvalidTableDefinition(
+            "ENVELOPE DEBEZIUM requires a KEY",
+            detail="The key says which row that goes and which that comes are one that changes.",
+            hint="Write KEY (column, ...) before ENVELOPE.",
+            position=statement.on.offset + 1,
+        )
+    if statement.layout.partition:
+        check_partition(
+            statement.layout.partition, on.relation_type.columns, are_nested=statement.envelope == "debezium"
+        )
     return Definition(
         "sink",
         name,
@@ -572,7 +583,7 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
         on.timeline,
         {str(statement.on): on.id, **store},
         means=means,
-        sink=IntoDelta(statement.delta, statement.envelope),
+        sink=IntoDelta(statement.delta, statement.envelope, statement.layout),
         on=on,
         key=key,
     )

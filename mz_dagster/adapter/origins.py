@@ -13,7 +13,7 @@ from mz_dagster.scalars.types import Column
 from mz_dagster.sql import CreateSource, Delta, Files, Iceberg
 from mz_dagster.storage.iceberg_catalog import IcebergCatalog
 from mz_dagster.storage.object_store import ObjectStore, Web
-from mz_dagster.storage.sink.delta_sink import DeltaSink
+from mz_dagster.storage.sink.delta_sink import FILE_BYTES, DeltaSink
 from mz_dagster.storage.source import FileSource, Source, ensure_orc_is_read
 from mz_dagster.storage.source.delta.delta_source import DeltaSource
 from mz_dagster.storage.source.file_place import FilePlace
@@ -78,7 +78,16 @@ def sink_of(definition: Definition, id: str, project: Project, project_id: str) 
     assert into is not None, "it is a sink"
     store = definition.means
     table = Folder(project.output_folder(into.delta.uri)) if store is None else _table(into.delta.uri, store, project)
-    return DeltaSink(table, definition.relation_type.columns, into.envelope, id, project_id)
+    return DeltaSink(
+        table,
+        definition.relation_type.columns,
+        into.envelope,
+        id,
+        project_id,
+        key=tuple(definition.relation_type.names[one] for one in definition.key),
+        partition=into.layout.partition,
+        file_bytes=into.layout.file_bytes or FILE_BYTES,
+    )
 
 
 def _file_place(files: Files, means: Means | None, project: Project) -> FilePlace:

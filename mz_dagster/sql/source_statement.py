@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -125,8 +125,12 @@ def _envelope(cursor: TokenCursor) -> Literal["none", "upsert"]:
     return "none"
 
 
-def parse_delta(cursor: TokenCursor) -> Delta:
+def parse_delta(cursor: TokenCursor, options: Callable[[], bool] = lambda: False) -> Delta:
     """Moves past `DELTA (URI '...' [, CONNECTION name])`.
+
+    Args:
+        cursor: Where it stands.
+        options: Moves past another option, if one stands there, and returns whether one did.
 
     Raises:
         InvalidTableDefinition: What leads to it does not fit where it is.
@@ -140,10 +144,13 @@ def parse_delta(cursor: TokenCursor) -> Delta:
     if not uri:
         raise InvalidTableDefinition("DELTA requires a URI", position=place.start + 1)
     connection: Name | None = None
-    if cursor.accepts_symbol(","):
-        cursor.expects("connection")
-        cursor.accepts_symbol("=")
-        connection = cursor.name()
+    while cursor.accepts_symbol(","):
+        if not options():
+            if connection is not None:
+                raise cursor.refuse("this option", "What leads to a table was said.")
+            cursor.expects("connection")
+            cursor.accepts_symbol("=")
+            connection = cursor.name()
     cursor.expects_symbol(")")
     store = _store_of(uri)
     in_store = store is not None

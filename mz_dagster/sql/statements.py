@@ -215,23 +215,38 @@ class CreateSource(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """How a table that a sink writes lies there: `[, PARTITION COLUMNS (...)] [, FILE SIZE '64 MB']`.
+
+    Attributes:
+        partition: The columns by whose values it is partitioned.
+        file_bytes: How large its files are to be, about; None if it is not said.
+    """
+
+    partition: tuple[str, ...] = ()
+    file_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSink(Statement):
-    """`CREATE SINK ... FROM ... INTO DELTA (URI '...') [KEY (...)] ENVELOPE UPSERT | APPEND CHANGES`.
+    """`CREATE SINK ... FROM ... INTO DELTA (URI '...') [KEY (...)] ENVELOPE UPSERT | DEBEZIUM | APPEND CHANGES`.
 
     Attributes:
         name: Its name.
         on: What it writes.
         delta: Where to.
+        layout: How it lies there.
         key: The columns that tell its rows apart, which what is written is known to have as a key; none if not listed.
-        envelope: Whether rows are written as they are, or the changes that they come by.
+        envelope: Whether rows are written as they are, or the changes that they come by, one by one or as events.
         if_not_exists: Whether one that is there is good enough.
     """
 
     name: Name
     on: Name
     delta: Delta
+    layout: Layout
     key: tuple[str, ...]
-    envelope: Literal["upsert", "append changes"]
+    envelope: Literal["upsert", "append changes", "debezium"]
     if_not_exists: bool
 
 

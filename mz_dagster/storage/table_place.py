@@ -133,6 +133,7 @@ class Folder(TablePlace):
 
     def add(self, path: str, content: bytes) -> int:
         """Writes a file; see `TablePlace.add`."""
+        make_folder((self.path / path).parent)
         (self.path / path).write_bytes(content)
         sync(self.path / path)
         return (self.path / path).stat().st_mtime_ns // 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -10,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
@@ -27,7 +30,7 @@ from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
-from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedTable, WrongObjectKind
+from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedColumn, UndefinedTable, WrongObjectKind
 from mz_dagster.storage.sink.sink import SinkChanged, SinkTaken, SinkUnwritable
 from tests.errors import says_what_to_do
 from tests.forks import forks
@@ -156,16 +159,139 @@ def test_changes_are_appended_with_their_times(connection: Connection, table: Pa
     assert [(one["a"], one["mz_diff"]) for one in ordered] == [(1, 1), (1, -1), (3, 1), (3, -1), (2, 1), (2, -1)]
 
 
+def test_changes_of_keys_are_events(connection: Connection, table: Path, tmp_path: Path) -> None:
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    connection.execute("CREATE SINK s FROM sums INTO DELTA (URI 'out/v') KEY (b) ENVELOPE DEBEZIUM")
+    for statement in ("INSERT INTO t VALUES (2, 'x', NULL), (5, 'y', NULL)", "DELETE FROM t WHERE a = 1"):
+        connection.execute(statement)
+        step(connection)
+    connection.execute("DELETE FROM t WHERE b = 'y'")
+    step(connection)
+    events = sorted(DeltaTable(table).to_pyarrow_table().to_pylist(), key=lambda one: (one["ts_ms"], one["op"]))
+    assert [(one["op"], one["before"], one["after"]) for one in events] == [
+        ("c", None, {"b": "x", "a": 1}),
+        ("c", None, {"b": "y", "a": 5}),
+        ("u", {"b": "x", "a": 1}, {"b": "x", "a": 3}),
+        ("u", {"b": "x", "a": 3}, {"b": "x", "a": 2}),
+        ("d", {"b": "y", "a": 5}, None),
+    ]
+    assert told(connection) == []
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/1.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in events))
+    files = "FILES (FOLDER 'in') FORMAT JSON ENVELOPE DEBEZIUM"
+    connection.execute(f"CREATE SOURCE again (b text, a integer, PRIMARY KEY (b)) FROM {files}")
+    assert connection.execute("SELECT * FROM again").fetchall() == [("x", 2)], "who reads them has the view"
+
+
+def test_a_table_is_partitioned_as_it_is_told(connection: Connection, table: Path) -> None:
+    into = "DELTA (URI 'out/v', PARTITION COLUMNS (b), FILE SIZE '1 MB') ENVELOPE UPSERT"
+    connection.execute("INSERT INTO t VALUES (1, 'x', 0.5), (2, 'a b/c=%25é', 0.5), (3, NULL, NULL), (4, 'x', NULL)")
+    connection.execute(f"CREATE SINK s FROM v INTO {into}")
+    check(connection, table)
+    connection.execute("DELETE FROM t WHERE a IN (1, 3)")
+    connection.execute("INSERT INTO t VALUES (5, 'a b/c=%25é', 1)")
+    step(connection)
+    check(connection, table)
+    assert DeltaTable(table).metadata().partition_columns == ["b"]
+    found = pl.scan_delta(str(table)).filter(pl.col("b") == "a b/c=%25é").select("a").collect()
+    assert sorted(found.rows()) == [(2,), (5,)]
+    assert told(connection) == []
+    connection.execute("INSERT INTO t VALUES (6, '', NULL)")
+    (failed,) = step(connection).failures
+    assert failed.error is not None
+    says_what_to_do(failed.error, "no partition of a Delta table has that", "say something else")
+    connection.execute("DELETE FROM t WHERE a = 6")
+    step(connection)
+    check(connection, table)
+    connection.execute("DROP SINK s")
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    connection.execute("INSERT INTO t VALUES (7, '', NULL)")
+    step(connection)
+    check(connection, table)
+    assert DeltaTable(table).metadata().partition_columns == [], "the next sink has it otherwise"
+
+
+def test_files_are_about_as_large_as_they_are_told(connection: Connection, table: Path) -> None:
+    connection.execute("CREATE MATERIALIZED VIEW many AS SELECT a, md5(a::text) AS m FROM t")
+    connection.execute("CREATE SINK s FROM many INTO DELTA (URI 'out/v', FILE SIZE '1 MB') ENVELOPE UPSERT")
+    connection.execute("INSERT INTO t SELECT i, NULL, NULL FROM generate_series(1, 60000) AS g(i)")
+    step(connection)
+    sizes = [one["size_bytes"] for one in pa.table(DeltaTable(table).get_add_actions()).to_pylist()]
+    assert len(sizes) > 1
+    assert max(sizes) < 1_300_000
+
+
+@pytest.mark.parametrize("envelope", ["ENVELOPE UPSERT", "KEY (a) ENVELOPE DEBEZIUM", "APPEND CHANGES"])
+@pytest.mark.parametrize("partition", ["", ", PARTITION COLUMNS (a)"])
+def test_a_table_has_what_trino_says_that_it_reads(
+    connection: Connection, table: Path, envelope: str, partition: str
+) -> None:
+    if partition and "DEBEZIUM" in envelope:
+        return  # events have no partitions
+    query = ", ".join(f"{value} AS {name}" for name, value in TYPED.items())
+    connection.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
+    connection.execute(f"CREATE MATERIALIZED VIEW typed AS SELECT DISTINCT ON (a) a, {query} FROM t ORDER BY a")
+    connection.execute("INSERT INTO t VALUES (1, NULL, NULL), (2, NULL, NULL)")
+    connection.execute(f"CREATE SINK s FROM typed INTO DELTA (URI 'out/v'{partition}) {envelope}")
+    connection.execute("DELETE FROM t WHERE a = 1")
+    step(connection)
+    DeltaTable(table).create_checkpoint()
+    log = [
+        json.loads(line)
+        for one in sorted((table / "_delta_log").glob("*.json"))
+        for line in one.read_text().splitlines()
+    ]
+    for action in log:
+        if "protocol" in action:
+            said = action["protocol"]
+            assert (said["minReaderVersion"], said["minWriterVersion"]) <= (3, 7)
+            assert set(said.get("readerFeatures", ())) <= TRINO_READS
+            assert set(said.get("writerFeatures", ())) <= TRINO_READS | TRINO_WRITES
+        elif "metaData" in action:
+            assert set(types_in(json.loads(action["metaData"]["schemaString"]))) <= TRINO_TYPES
+            assert action["metaData"]["format"]["provider"] == "parquet"
+        elif "add" in action:
+            assert "deletionVector" not in action["add"] or action["add"]["deletionVector"] is None
+            assert not action["add"]["path"].startswith(("/", "file:", "s3:"))
+            held = pq.ParquetFile(table / unquote(action["add"]["path"]))
+            assert {str(held.metadata.row_group(0).column(0).compression)} <= {"SNAPPY", "ZSTD"}
+
+
+def types_in(schema: Any) -> Iterator[str]:
+    """Yields the types that a Delta schema has, without what decimals have in parentheses."""
+    match schema:
+        case {"type": "struct", "fields": fields}:
+            for field in fields:
+                yield from types_in(field["type"])
+        case {"type": "array", "elementType": element}:
+            yield from types_in(element)
+        case str():
+            yield schema.partition("(")[0]
+
+
+#: What the documentation of Trino's connector for Delta Lake lists: features of readers and writers, and types.
+TRINO_READS = {
+    "columnMapping", "deletionVectors", "timestampNtz", "typeWidening", "typeWidening-preview", "v2Checkpoint",
+    "vacuumProtocolCheck",
+}  # fmt: skip
+TRINO_WRITES = {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "icebergCompatV1", "icebergCompatV2"}
+TRINO_TYPES = {
+    "boolean", "integer", "byte", "short", "long", "float", "double", "decimal", "string", "binary", "date",
+    "timestamp", "timestamp_ntz",
+}  # fmt: skip
+#: A value of each type that a sink writes.
+TYPED = {
+    "o": "true", "i2": "1::smallint", "i8": "9223372036854775807", "n": "1.50::numeric(9, 2)", "u": "1.50::numeric",
+    "f": "'-Infinity'::real", "c": "'a'::char(3)", "y": "'\\x00ff'::bytea", "d": "'0999-12-31'::date",
+    "ts": "'2020-01-01 00:00:00.000001'::timestamp", "tz": "'2020-01-01'::timestamptz", "ti": "'12:30'::time",
+    "iv": "'1 mon -1 day'::interval", "id": "'12345678-1234-5678-1234-567812345678'::uuid",
+    "j": "'{\"a\": 1}'::jsonb", "m": "'happy'::mood", "l": "ARRAY[1, NULL]", "r": "ROW(1, 'x')",
+}  # fmt: skip
+
+
 def test_every_type_that_delta_has_is_written_as_it_is(connection: Connection, table: Path) -> None:
     connection.execute("CREATE TYPE mood AS ENUM ('sad', 'happy')")
-    columns = {
-        "o": "true", "i2": "1::smallint", "i8": "9223372036854775807", "n": "1.50::numeric(9, 2)", "u": "1.50::numeric",
-        "f": "'-Infinity'::real", "c": "'a'::char(3)", "y": "'\\x00ff'::bytea", "d": "'0999-12-31'::date",
-        "ts": "'2020-01-01 00:00:00.000001'::timestamp", "tz": "'2020-01-01'::timestamptz", "ti": "'12:30'::time",
-        "iv": "'1 mon -1 day'::interval", "id": "'12345678-1234-5678-1234-567812345678'::uuid",
-        "j": "'{\"a\": 1}'::jsonb", "m": "'happy'::mood", "l": "ARRAY[1, NULL]", "r": "ROW(1, 'x')",
-    }  # fmt: skip
-    query = ", ".join(f"{one} AS {name}" for name, one in columns.items())
+    query = ", ".join(f"{one} AS {name}" for name, one in TYPED.items())
     connection.execute(f"CREATE MATERIALIZED VIEW typed AS SELECT a, {query} FROM t")
     connection.execute("INSERT INTO t VALUES (1, NULL, NULL), (2, NULL, NULL)")
     connection.execute("CREATE SINK s FROM typed INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
@@ -174,7 +300,7 @@ def test_every_type_that_delta_has_is_written_as_it_is(connection: Connection, t
     found = DeltaTable(table).to_pyarrow_table()
     wanted = connection.execute("SELECT * FROM typed").fetch_arrow_table()
     assert found.num_rows == 1
-    for name in (*columns, "a"):
+    for name in (*TYPED, "a"):
         if name == "ti":
             assert found.column(name).to_pylist() == ["12:30:00"]
         else:
@@ -190,6 +316,21 @@ def test_what_cannot_be_a_sink_says_why(connection: Connection, tmp_path: Path) 
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
     write_deltalake(tmp_path / "theirs", pa.table({"a": [1]}))
+    for into, error, text in (
+        ("(URI 'out/v') ENVELOPE DEBEZIUM", InvalidTableDefinition, "requires a KEY"),
+        ("(URI 'out/v', PARTITION COLUMNS (nope)) ENVELOPE UPSERT", UndefinedColumn, '"nope"'),
+        ("(URI 'out/v', PARTITION COLUMNS (x)) ENVELOPE UPSERT", NotSupportedError, "of type double precision"),
+        ("(URI 'out/v', PARTITION COLUMNS (a, b, x)) ENVELOPE UPSERT", NotSupportedError, "all of its columns"),
+        ("(URI 'out/v', FILE SIZE '10 kB') ENVELOPE UPSERT", InvalidTableDefinition, 'size "10 kB"'),
+        ("(URI 'out/v', FILE SIZE '9 MB', FILE SIZE '9 MB') ENVELOPE UPSERT", Error, "expected CONNECTION"),
+        ("(URI 'out/v') ENVELOPE NONE", Error, "this envelope"),
+    ):
+        with pytest.raises(error, match=text):
+            connection.execute(f"CREATE SINK s FROM v INTO DELTA {into}")
+    with pytest.raises(NotSupportedError, match="what events hold"):
+        connection.execute(
+            "CREATE SINK s FROM sums INTO DELTA (URI 'out/v', PARTITION COLUMNS (b)) KEY (b) ENVELOPE DEBEZIUM"
+        )
     create = "CREATE SINK s FROM {} INTO DELTA (URI '{}') {} ENVELOPE UPSERT"
     for name, uri, key, error, text in (
         ("nothing", "out/v", "", UndefinedTable, "nothing"),

@@ -149,6 +149,44 @@ class DeltaChanges(Delta):
     envelope: SinkEnvelope = "append changes"
 
 
+class DeltaPartitioned(Delta):
+    """A Delta table that is partitioned by a column."""
+
+    partition = ("b",)
+
+    def sink(self, columns: Sequence[Column] = COLUMNS, *, id: str = "u1", project: str = "p") -> Sink:
+        return DeltaSink(
+            self.table, tuple(columns), self.envelope, id, project, partition=self.partition, file_bytes=1 << 20
+        )
+
+
+class DeltaChangesPartitioned(DeltaPartitioned):
+    """A Delta table of changes that is partitioned."""
+
+    envelope: SinkEnvelope = "append changes"
+
+
+class DeltaEvents(Delta):
+    """A Delta table of Debezium's events; each row goes into the sum once it is there, out of it once it was."""
+
+    envelope: SinkEnvelope = "debezium"
+
+    def sink(self, columns: Sequence[Column] = COLUMNS, *, id: str = "u1", project: str = "p") -> Sink:
+        return DeltaSink(self.table, tuple(columns), self.envelope, id, project, key=(columns[0].name,))
+
+    def read(self, version: int | None = None) -> Counter[tuple[Any, ...]]:
+        found = self.table.opened(version).to_pyarrow_table().to_pylist()
+        for one in found:
+            assert (one["before"] is None, one["after"] is None) == OPS[one["op"]]
+            assert one["op"] != "u" or one["before"]["a"] == one["after"]["a"]
+        sides = [(one[name], one["ts_ms"], diff) for one in found for name, diff in (("before", -1), ("after", 1))]
+        return sums([(tuple(row.values()), time, diff) for row, time, diff in sides if row is not None])
+
+
+#: Whether an event has no row before, and none after.
+OPS = {"r": (True, False), "c": (True, False), "u": (False, False), "d": (False, True)}
+
+
 class DeltaInStore(Delta):
     """A Delta table in a bucket."""
 
@@ -173,7 +211,16 @@ class DeltaChangesInStore(DeltaInStore):
     envelope: SinkEnvelope = "append changes"
 
 
-KINDS: tuple[type[Kind], ...] = (Delta, DeltaChanges, DeltaInStore, DeltaChangesInStore)
+class DeltaPartitionedInStore(DeltaInStore, DeltaPartitioned):
+    """A Delta table in a bucket that is partitioned by a column."""
+
+
+#: Of two things that a kind has, each is in another one, too.
+DEEP = (DeltaChangesPartitioned, DeltaPartitionedInStore)
+KINDS: tuple[type[Kind], ...] = (
+    Delta, DeltaChanges, DeltaPartitioned, DeltaChangesPartitioned, DeltaEvents, DeltaInStore, DeltaChangesInStore,
+    DeltaPartitionedInStore,
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +229,10 @@ def store() -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture(params=KINDS, ids=lambda one: one.__name__)
+@pytest.fixture(
+    params=[pytest.param(one, marks=pytest.mark.deep if one in DEEP else ()) for one in KINDS],
+    ids=[one.__name__ for one in KINDS],
+)
 def kind(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> Kind:
     made: Kind = request.param(f"out_{abs(hash(request.node.nodeid))}", tmp_path, store)
     return made
@@ -194,7 +244,7 @@ def random_history(random: Random, ticks: int) -> History:
     for time in range(10, 10 + ticks):
         for _ in range(random.randrange(4)):
             gone = random.choice(sorted(held.elements(), key=repr)) if held and random.random() < 0.4 else None
-            row = gone or (random.randrange(4), random.choice(["x", None]))
+            row = gone or (random.randrange(4), random.choice(["x", "a b/c=%é", None]))
             diff = -1 if gone else random.randrange(1, 3)
             held[row] += diff
             held += Counter()

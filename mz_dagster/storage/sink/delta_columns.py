@@ -17,6 +17,10 @@ from mz_dagster.storage.published import published, published_type
 
 #: What column names may not have, unless a table maps them.
 _UNNAMABLE = re.compile(r"[ ,;{}()\n\t=]")
+#: By what tables are partitioned: what the log, which has texts, and readers understand alike.
+_PARTITIONING = {
+    Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.DATE, Kind.TEXT, Kind.VARCHAR, Kind.UUID, Kind.ENUM,
+}  # fmt: skip
 #: What tells changes of rows, of a sink that writes these.
 TIMES = (pa.field("mz_timestamp", pa.int64()), pa.field("mz_diff", pa.int64()))
 
@@ -48,6 +52,30 @@ def check_columns(columns: Sequence[Column], *, keeps_times: bool) -> None:
                 hint="Make texts of the times of day in a view.",
             )
         seen.add(column.name.lower())
+
+
+def check_partition(partition: Sequence[str], columns: Sequence[Column], *, are_nested: bool) -> None:
+    """Raises if a Delta table cannot be partitioned by some of its columns.
+
+    Args:
+        partition: Their names.
+        columns: All that there are.
+        are_nested: Whether they are within others there.
+
+    Raises:
+        NotSupportedError: One is of a type whose values are not told apart there, or the table has no other column.
+    """
+    if are_nested or set(partition) >= {one.name for one in columns} or len(set(partition)) < len(partition):
+        raise NotSupportedError(
+            "a Delta table is not partitioned by " + ("what events hold" if are_nested else "all of its columns"),
+            hint="Leave PARTITION COLUMNS away, or name fewer.",
+        )
+    for column in columns:
+        if column.name in partition and column.type.kind not in _PARTITIONING:
+            raise NotSupportedError(
+                f'a Delta table is not partitioned by column "{column.name}" of type {column.type}',
+                hint="Partition it by texts, integers, dates or booleans, which a view may make of it.",
+            )
 
 
 def delta_schema(columns: Sequence[Column], *, keeps_times: bool) -> pa.Schema:

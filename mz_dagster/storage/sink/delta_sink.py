@@ -6,7 +6,8 @@ writers one fails.
 
 `ENVELOPE UPSERT`: the table holds the rows that there are. A row that goes is looked for in the files whose statistics
 do not rule it out; a file that has it is written anew without it, in the same commit. Rows are told apart by all of
-their columns, as often as they are there. `APPEND CHANGES`: each update is a row, with its time and its diff.
+their columns, as often as they are there. `APPEND CHANGES`: each update is a row, with its time and its diff. `ENVELOPE
+DEBEZIUM`: each change of a key is a row, see `change_events`.
 
 Nobody else may write the table. Maintenance may: compaction moves rows, VACUUM removes files that no version since a
 week has, and the sink does both itself, now and then.
@@ -21,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pyarrow as pa
@@ -38,11 +39,20 @@ from mz_dagster.scalars.types import Column
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.row_numbers import numbered, whole
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
+from mz_dagster.storage.sink.change_events import change_events, event_schema, nth, repeated, updates_of_events
 from mz_dagster.storage.sink.delta_columns import delta_schema, delta_values
-from mz_dagster.storage.sink.sink import Sink, SinkChanged, SinkEnvelope, SinkTaken, SinkUnwritable
+from mz_dagster.storage.sink.sink import (
+    Sink,
+    SinkChanged,
+    SinkEnvelope,
+    SinkTaken,
+    SinkUnwritable,
+    UnwritablePartition,
+)
 from mz_dagster.storage.table_place import TablePlace, commit_path, reason
 
-#: What a data file has at most.
+#: How large a data file is to be, if nothing is said, and how many rows it has at most.
+FILE_BYTES = 128 << 20
 _FILE_ROWS = 1_000_000
 #: After how many commits small files are put together.
 _COMMITS = 64
@@ -57,9 +67,12 @@ class DeltaSink(Sink):
     Attributes:
         table: Where it is.
         columns: The collection's columns, as they are declared.
-        envelope: Whether it has rows or updates.
+        envelope: Whether it has rows, updates, or events.
         id: Of the sink, never another one's.
         project: Of the project, whose sinks may write what others of its sinks have written.
+        key: The columns that tell rows apart, of events.
+        partition: The columns by whose values the table is partitioned.
+        file_bytes: How large a file is to be, about.
     """
 
     table: TablePlace
@@ -67,16 +80,19 @@ class DeltaSink(Sink):
     envelope: SinkEnvelope
     id: str
     project: str
+    key: tuple[str, ...] = ()
+    partition: tuple[str, ...] = ()
+    file_bytes: int = FILE_BYTES
 
     @property
     def operators(self) -> str:
         """What it does with updates, for people."""
-        return "APPEND CHANGES" if self.keeps_times else "ENVELOPE UPSERT"
+        return "APPEND CHANGES" if self.envelope == "append changes" else f"ENVELOPE {self.envelope.upper()}"
 
     @property
     def keeps_times(self) -> bool:
         """Whether it writes updates with their times."""
-        return self.envelope == "append changes"
+        return self.envelope != "upsert"
 
     @property
     def _application(self) -> str:
@@ -88,8 +104,12 @@ class DeltaSink(Sink):
         return f"Written by a sink of mz_dagster, project {self.project}"
 
     @property
-    def _schema(self) -> pa.Schema:
+    def _row_schema(self) -> pa.Schema:
         return delta_schema(self.columns, keeps_times=self.keeps_times)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return event_schema(self._row_schema) if self.envelope == "debezium" else self._row_schema
 
     def stands_at(self) -> int | None:
         """Returns the time before which all is written; None if nothing was written yet.
@@ -106,14 +126,14 @@ class DeltaSink(Sink):
         """Writes a collection's contents in one commit; see `Sink.begin`."""
         with self._failing():
             opened = self._opened()
-            data = self._rows(updates, updates.column(DIFF))
             self.table.write(
-                data,
+                self._written(updates, are_first=True),
                 mode="overwrite",
                 schema_mode="overwrite",
                 description=self._description if opened is None else None,
                 commit_properties=self._commit(upper),
-                target_file_size=128 << 20,
+                partition_by=list(self.partition),
+                target_file_size=self.file_bytes,
             )
             newest = self._opened()
             assert newest is not None, "it has just been written"
@@ -174,14 +194,16 @@ class DeltaSink(Sink):
             opened = self._opened()
             files = [] if opened is None else _files(opened)
             there = pa.concat_tables([self._schema.empty_table(), *(self._read(one) for one in files)])
+        if self.envelope == "debezium":
+            there = updates_of_events(there, self._row_schema)
         wanted = self._rows(contents, contents.column(DIFF))
         if self.keeps_times:
             error = pa.nulls(len(there), pa.string())
             sums = consolidated(there.append_column(ERROR, error), 0)
             if pc.any(pc.less(sums.column(DIFF), 0)).as_py():
                 return "it takes away rows that it never added"
-            there = _repeated(sums.select(wanted.column_names[:-2]), sums.column(DIFF))
-            wanted = _repeated(wanted.select(there.column_names), contents.column(DIFF))
+            there = repeated(sums.select(wanted.column_names[:-2]), sums.column(DIFF))
+            wanted = repeated(wanted.select(there.column_names), contents.column(DIFF))
         found = matched(wanted, there)
         missing, besides = int((~found[: len(wanted)]).sum()), int((~found[len(wanted) :]).sum())
         return f"{missing} rows are missing, and {besides} should not be there" if missing or besides else None
@@ -192,14 +214,15 @@ class DeltaSink(Sink):
         """Writes new files, and yields what to commit so that a table holds updates, too."""
         diffs = updates.column(DIFF)
         if self.keeps_times:
-            yield from self._added(self._rows(updates, diffs))
+            yield from self._added(self._written(updates))
             return
         come = updates.filter(pc.greater(diffs, 0))
         gone = updates.filter(pc.less(diffs, 0))
         kept = [self._rows(come, come.column(DIFF))]
         if len(gone):
             for file, rest in self._touched(opened, self._rows(gone, pc.negate(gone.column(DIFF)))):
-                yield RemoveAction(file["path"], True, SYSTEM_CLOCK.now_ms(), file["size_bytes"], {})
+                values = {name: _partition_text(file[f"partition.{name}"]) for name in self.partition}
+                yield RemoveAction(unquote(file["path"]), True, SYSTEM_CLOCK.now_ms(), file["size_bytes"], values)
                 kept.append(rest)
         yield from self._added(pa.concat_tables(kept))
 
@@ -237,6 +260,9 @@ class DeltaSink(Sink):
         try:
             with self.table.file(unquote(file["path"])) as opened:
                 found = pq.read_table(opened, partitioning=None)
+            for name in self.partition:
+                value = pa.scalar(file[f"partition.{name}"], self._schema.field(name).type)
+                found = found.append_column(name, pa.repeat(value, len(found)))
             return found.select(self._schema.names).cast(self._schema)
         except (FileNotFoundError, KeyError, pa.ArrowInvalid) as error:
             raise SinkChanged(
@@ -247,15 +273,43 @@ class DeltaSink(Sink):
 
     def _added(self, rows: pa.Table) -> Iterator[AddAction]:
         """Writes rows as new files, on disk, and yields what names them."""
-        for start in range(0, len(rows), _FILE_ROWS):
-            portion = rows.slice(start, _FILE_ROWS)
-            name = f"part-00000-{secrets.token_hex(16)}-c000.zstd.parquet"
-            content = pa.BufferOutputStream()
-            pq.write_table(portion, content, compression="zstd")
-            written = content.getvalue().to_pybytes()
-            at = self.table.add(name, written)
-            yield AddAction(name, len(written), {}, at, True, json.dumps(statistics(portion)))
-        self.table.sync()
+        most = min(_FILE_ROWS, max(1, len(rows) * self.file_bytes // max(1, rows.nbytes)))
+        names = []
+        for values, part in self._parts(rows):
+            folder = "".join(f"{column}={_folder_text(value)}/" for column, value in values.items())
+            for start in range(0, len(part), most):
+                portion = part.slice(start, most)
+                name = f"{folder}part-00000-{secrets.token_hex(16)}-c000.zstd.parquet"
+                content = pa.BufferOutputStream()
+                pq.write_table(portion, content, compression="zstd")
+                written = content.getvalue().to_pybytes()
+                at = self.table.add(name, written)
+                names.append(name)
+                yield AddAction(name, len(written), values, at, True, json.dumps(statistics(portion)))
+        self.table.sync(*names)
+
+    def _parts(self, rows: pa.Table) -> Iterator[tuple[dict[str, str | None], pa.Table]]:
+        """Yields the rows of each partition, without its columns, and the values of these."""
+        if not self.partition:
+            yield {}, rows
+            return
+        numbers, _ = numbered([whole(rows.column(name)) for name in self.partition], len(rows))
+        order = np.argsort(numbers, kind="stable")
+        _, starts = np.unique(numbers[order], return_index=True)
+        held = rows.drop_columns(list(self.partition))
+        for places in np.split(order, starts[1:]) if len(rows) else ():
+            values = {name: _partition_text(rows.column(name)[int(places[0])].as_py()) for name in self.partition}
+            yield values, held.take(pa.array(places))
+
+    def _written(self, updates: pa.Table, *, are_first: bool = False) -> pa.Table:
+        """Returns what is written of updates, or of a collection's first contents.
+
+        Raises:
+            UnwritablePartition: A text is empty by which the table is partitioned: it would be NULL.
+        """
+        if self.envelope == "debezium":
+            return change_events(self._rows(updates, updates.column(DIFF)), self.key, are_first=are_first)
+        return self._rows(updates, updates.column(DIFF))
 
     def _rows(self, updates: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
         """Returns the table's rows that updates are: each as often as it is there, or each with its time and diff."""
@@ -265,8 +319,16 @@ class DeltaSink(Sink):
         ]
         if self.keeps_times:
             columns += [whole(updates.column(one)) for one in (TIME, DIFF)]
-            return pa.Table.from_arrays(columns, schema=self._schema)
-        return _repeated(pa.Table.from_arrays(columns, schema=self._schema), copies)
+        found = pa.Table.from_arrays(columns, schema=self._row_schema)
+        for name in self.partition:
+            values = found.column(name)
+            if pa.types.is_string(values.type) and pc.any(pc.equal(values, "")).as_py():
+                raise UnwritablePartition(
+                    f'column "{name}" has an empty text, and no partition of a Delta table has that',
+                    detail="It would be read as NULL.",
+                    hint="Have the view say something else, nullif(...) for example.",
+                )
+        return found if self.keeps_times else repeated(found, copies)
 
     def _commit(self, upper: int) -> CommitProperties:
         """Returns what a commit says besides: where the table stands, by which two writers are told apart."""
@@ -283,7 +345,7 @@ class DeltaSink(Sink):
         """Puts small files together and removes old ones; what fails here is tried again."""
         try:
             opened = self.table.opened()
-            opened.optimize.compact()
+            opened.optimize.compact(target_size=self.file_bytes)
             opened.vacuum(dry_run=False)
         except (DeltaError, OSError):
             return
@@ -348,17 +410,7 @@ def matched(wanted: pa.Table, there: pa.Table) -> np.ndarray[Any, np.dtype[np.bo
     first, second = ids[: len(wanted)], ids[len(wanted) :]
     most = int(ids.max(initial=-1)) + 1
     common = np.minimum(np.bincount(first, minlength=most), np.bincount(second, minlength=most))
-    return np.concatenate([_nth(one) < common[one] for one in (first, second)])
-
-
-def _nth(ids: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Returns for each id how many equal ones come before it."""
-    order = np.argsort(ids, kind="stable")
-    ordered = ids[order]
-    starts = np.searchsorted(ordered, ordered)
-    found = np.empty(len(ids), np.int64)
-    found[order] = np.arange(len(ids)) - starts
-    return found
+    return np.concatenate([nth(one) < common[one] for one in (first, second)])
 
 
 def statistics(rows: pa.Table) -> Mapping[str, object]:
@@ -383,7 +435,10 @@ def statistics(rows: pa.Table) -> Mapping[str, object]:
 def _may_hold(file: Mapping[str, Any], wanted: pa.Table) -> bool:
     """Returns whether a file may have one of some rows, by the bounds that the log says of it."""
     for field, column in zip(wanted.schema, wanted.columns, strict=True):
-        least, greatest = file.get(f"min.{field.name}"), file.get(f"max.{field.name}")
+        if f"partition.{field.name}" in file:
+            least = greatest = file[f"partition.{field.name}"]
+        else:
+            least, greatest = file.get(f"min.{field.name}"), file.get(f"max.{field.name}")
         if least is None or greatest is None or not (pa.types.is_integer(field.type) or pa.types.is_date(field.type)):
             continue
         bounds = [pa.scalar(one, field.type) for one in (least, greatest)]
@@ -393,11 +448,14 @@ def _may_hold(file: Mapping[str, Any], wanted: pa.Table) -> bool:
     return True
 
 
-def _repeated(rows: pa.Table, copies: pa.ChunkedArray) -> pa.Table:
-    """Returns each row as often as it is there."""
-    if pc.all(pc.equal(copies, 1)).as_py() is not False:
-        return rows
-    return rows.take(pa.array(np.repeat(np.arange(len(rows)), copies.to_numpy())))
+def _partition_text(value: object) -> str | None:
+    """Returns what a log says of a partition's value."""
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _folder_text(value: str | None) -> str:
+    """Returns what the name of a partition's folder says of a value: some readers go by that."""
+    return "__HIVE_DEFAULT_PARTITION__" if value is None else quote(value, safe="")
 
 
 def _files(opened: DeltaTable) -> list[dict[str, Any]]:

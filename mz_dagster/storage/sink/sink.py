@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal
 
-from mz_dagster.errors import OperationalError
+from mz_dagster.errors import DataError, OperationalError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-SinkEnvelope = Literal["upsert", "append changes"]
+SinkEnvelope = Literal["upsert", "append changes", "debezium"]
 
 
 class SinkUnwritable(OperationalError):
@@ -30,6 +30,12 @@ class SinkChanged(OperationalError):
     """What a sink has written is gone, or others have changed it; nothing was written."""
 
     sqlstate = "55000"
+
+
+class UnwritablePartition(DataError):
+    """A value that no partition of a table can have."""
+
+    sqlstate = "22023"
 
 
 class Sink(ABC):
