@@ -28,6 +28,7 @@ for one that is away.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -46,6 +47,9 @@ _LOOK_EVERY_S = 0.2
 
 _TRY_AGAIN_MS = 30_000
 """After how long what failed is tried again though nothing has changed, in milliseconds."""
+
+
+_ANOTHER_NAME = "Give this one another name, or end that one."
 
 
 class ReplicaRunning(OperationalError):
@@ -76,20 +80,30 @@ class Replica:
         """Computes what there is to compute, until it is over.
 
         Raises:
-            ReplicaRunning: Another process runs a replica of this name.
+            ReplicaRunning: Another process runs a replica of this name; or does by now, since this one's registration
+                ran out while the catalog was away.
         """
         catalog, ttl = self._engine.catalog, self._engine.project.lease_ms
         holder = self._engine.holder
         replica = catalog.register_replica(self._name, holder, self._engine.project.engine.value, ttl)
         if replica.holder != holder:
-            raise ReplicaRunning(
-                f'a replica "{self._name}" is running already: {replica.holder}',
-                hint="Give this one another name, or end that one.",
-            )
+            raise ReplicaRunning(f'a replica "{self._name}" is running already: {replica.holder}', hint=_ANOTHER_NAME)
+        is_replaced = threading.Event()
+
+        def renew() -> None:
+            if not catalog.renew_replica(replica, ttl):
+                is_replaced.set()
+
         try:
-            with Renewal(lambda: catalog.renew_replica(replica, ttl), every_ms=ttl // 3):
+            with Renewal(renew, every_ms=ttl // 3):
                 self._progress(f'replica "{self._name}" is there')
                 while not is_over():
+                    if is_replaced.is_set():
+                        raise ReplicaRunning(
+                            f'another replica "{self._name}" is running by now',
+                            detail="This one's registration ran out: it was paused, or the catalog was away.",
+                            hint=_ANOTHER_NAME,
+                        )
                     try:
                         self.turn()
                     except OperationalError as error:  # the catalog is away, for example

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Any
 
@@ -15,23 +13,8 @@ from mz_dagster.adapter import Connection, Engine, Session
 from mz_dagster.adapter.replica import Replica
 from mz_dagster.compute import Outcome, Stepper
 from mz_dagster.compute.step import stepper as stepper_module
-from mz_dagster.compute.step.advance import Advance
 from mz_dagster.errors import OperationalError
-from tests.adapter.test_replica import TIMELINE, Held, other_of, rows, settled
-
-
-@contextmanager
-def at_work(monkeypatch: pytest.MonkeyPatch, done: Any) -> Iterator[None]:
-    """Has `done(stepper, name)` called before each computation of a collection."""
-    written = Stepper._written
-
-    def doing(stepper: Stepper, advance: Advance) -> Any:
-        done(stepper, advance.node.name)
-        return written(stepper, advance)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Stepper, "_written", doing)
-        yield
+from tests.adapter.test_replica import TIMELINE, Held, at_work, other_of, rows, settled
 
 
 def views(connection: Connection, **reads: str) -> int:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -22,6 +23,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
 from mz_dagster.adapter.replica import Replica, ReplicaRunning
 from mz_dagster.compute import Outcome, StepLost, Stepper
+from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import OperationalError
 from tests.adapter.test_serial_order import project_for_races
@@ -47,6 +49,20 @@ class Held:
                 self.ended.set()
 
         monkeypatch.setattr(Stepper, "_advance", waiting)
+
+
+@contextmanager
+def at_work(monkeypatch: pytest.MonkeyPatch, done: Any) -> Iterator[None]:
+    """Has `done(stepper, name)` called before each computation of a collection."""
+    written = Stepper._written
+
+    def doing(stepper: Stepper, advance: Advance) -> Any:
+        done(stepper, advance.node.name)
+        return written(stepper, advance)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Stepper, "_written", doing)
+        yield
 
 
 def other_of(connection: Connection, holder: str = "another") -> Engine:
@@ -155,16 +171,14 @@ def test_what_fails_in_a_replica_is_its_own_affair(sparkless: Connection, monkey
     tick = leading.poll(TIMELINE).tick
     assert tick is not None
     leading.catalog.close_tables(TIMELINE, tick, [leading.collection_of("t")])
-    advance, tried = Stepper._written, []
+    tried: list[str] = []
 
-    def fail(stepper: Stepper, one: Any) -> Any:
-        if stepper is not leading.stepper and one.node.name == "m":
-            tried.append(one.node.name)
+    def fail(stepper: Stepper, name: str) -> None:
+        if stepper is not leading.stepper and name == "m":
+            tried.append(name)
             raise OperationalError("this replica has no disk")
-        return advance(stepper, one)
 
-    monkeypatch.setattr(Stepper, "_written", fail)
-    with other_of(sparkless) as other:
+    with at_work(monkeypatch, fail), other_of(sparkless) as other:
         replica = Replica(other, "poor")
         settled(replica)
         assert tried == ["m"], "it is not tried again and again"
@@ -180,15 +194,13 @@ def test_what_goes_well_in_a_replica_has_failed_no_more(sparkless: Connection, m
     sparkless.execute("INSERT INTO t VALUES (1)")
     tick = leading.poll(TIMELINE).tick
     assert tick is not None
-    advance = Stepper._written
 
-    def fail(stepper: Stepper, one: Any) -> Any:
-        if stepper is leading.stepper and one.node.name == "m":
+    def fail(stepper: Stepper, name: str) -> None:
+        if stepper is leading.stepper and name == "m":
             raise OperationalError("the leader has no disk")
-        return advance(stepper, one)
 
-    monkeypatch.setattr(Stepper, "_written", fail)
-    assert [one.name for one in leading.step(TIMELINE, tick).failures] == ["m"]
+    with at_work(monkeypatch, fail):
+        assert [one.name for one in leading.step(TIMELINE, tick).failures] == ["m"]
     assert leading.catalog.collection(leading.collection_of("m")).failure == "the leader has no disk"
     with other_of(sparkless) as other:
         settled(Replica(other, "rich"))
@@ -324,3 +336,16 @@ def test_a_process_that_is_one_comes_computes_and_goes(tmp_path: Path) -> None:
         with process(tmp_path, "big", "--for", "0.5") as again:
             assert again.wait(60) == 0
         assert not engine.catalog.replicas()
+
+
+def test_who_has_lost_the_name_to_another_ends(sparkless: Connection) -> None:
+    catalog = sparkless.engine.catalog
+    short = replace(sparkless.engine.project, lease_ms=60)
+    with Engine(short, holder="one") as one, ThreadPoolExecutor() as pool:
+        running = pool.submit(Replica(one, "big").run, lambda: False)
+        deadline = monotonic() + 30
+        while not (found := catalog.replicas()):
+            assert monotonic() < deadline
+        catalog.remove_replica(found[0])  # as who registers does with one that ran out
+        with pytest.raises(ReplicaRunning, match='another replica "big" is running by now'):
+            running.result(30)
