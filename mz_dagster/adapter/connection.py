@@ -104,7 +104,7 @@ class Connection:
         self._engine: Engine | None = engine
         self._owns_engine = owns_engine
         self._names = Names(engine)
-        self._names.access = Access(role, engine.catalog.held_roles)
+        self._names.access = Access(role, self._names.held_roles)
         name = None if role is None else role.name
         self._variables = Variables(engine.project, isolation.value, autocommit=autocommit, role=name)
         self._names.session = engine.activity.open_session(self._variables)

@@ -7,7 +7,8 @@ a lease (`KEEPER`): it goes when the session is closed or, if its process has di
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
@@ -75,6 +76,7 @@ class Names:
         self._lease: BatchWriter | None = None
         self._leasing = threading.Lock()
         self._facts: tuple[object, Facts] | None = None
+        self._held: dict[int, Set[int]] | None = None
 
     def close(self) -> None:
         """Drops the session's temporary objects."""
@@ -94,6 +96,22 @@ class Names:
         """Returns by what names and literals are read in a time zone, and for whom."""
         role = self.access.role
         return zone, self.path(), role and (role.id, self.access.held_roles(role.id))
+
+    @contextmanager
+    def in_statement(self) -> Iterator[None]:
+        """Has memberships of roles be looked for once in the block, in which a statement is executed."""
+        before, self._held = self._held, {}
+        try:
+            yield
+        finally:
+            self._held = before
+
+    def held_roles(self, role: int) -> Set[int]:
+        """Returns the roles by whose privileges a role acts now, see `Catalog.held_roles`."""
+        known = {} if self._held is None else self._held
+        if role not in known:
+            known[role] = self.engine.catalog.held_roles(role)
+        return known[role]
 
     # ---- a resolver
 

@@ -382,7 +382,7 @@ class Session:
             self._begin_statement(statement)
             if parameters is not None:
                 _check_count(statement, parameters)
-            with engine_of(self._variables.engine):
+            with engine_of(self._variables.engine), self._names.in_statement():
                 result = self._bound_anew_while_lost(carry_out)
             if self._variables.transaction is not None:
                 self._variables.transaction.end_statement()

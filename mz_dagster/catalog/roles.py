@@ -160,4 +160,8 @@ def _all(connection: Connection) -> tuple[RoleRow, ...]:
 
 
 def _named(connection: Connection, name: str) -> RoleRow | None:
-    return next((one for one in _all(connection) if one.name == name), None)
+    row = connection.execute(select(ROLE).where(ROLE.c.name == name)).first()
+    if row is None:
+        return None
+    groups = connection.execute(select(MEMBERSHIP.c.role).where(MEMBERSHIP.c.member == row.id)).scalars()
+    return RoleRow(row.id, row.name, row.can_login, row.verifier, frozenset(groups))

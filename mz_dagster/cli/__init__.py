@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mz_dagster.budget import EngineSetting
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries, shown_name
 from mz_dagster.cli.importing import import_queries, import_tests
 from mz_dagster.cli.statements import Progress, execute, execute_file
@@ -90,9 +91,6 @@ def _reporter() -> Reporter:
         return Lines(_print_aside)
     # While a run is on, Dagster captures what goes to the standard streams.
     return Bars(os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8"))
-
-
-_ENGINES = ("auto", "spark", "local")
 
 
 class Terminated(KeyboardInterrupt):
@@ -190,7 +188,9 @@ def _parser() -> argparse.ArgumentParser:
 
     replica = commands.add_parser("replica", help="compute what views need beside whoever leads, until interrupted")
     replica.add_argument("name", help='what others see it by, in "mz_replicas"')
-    replica.add_argument("--engine", choices=_ENGINES, help="who computes in it (default: as mz.toml says)")
+    replica.add_argument(
+        "--engine", choices=[one.value for one in EngineSetting], help="who computes in it (default: as mz.toml says)"
+    )
     replica.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
     replica.set_defaults(command=_replica)
 
@@ -527,7 +527,6 @@ def _serve(options: argparse.Namespace) -> int:
 def _replica(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine
     from mz_dagster.adapter.replica import Replica
-    from mz_dagster.budget import EngineSetting
 
     project = _project(options)
     if options.engine is not None:

@@ -29,6 +29,24 @@ def _running(ui: str) -> set[int]:
         return {job["jobId"] for job in json.load(answer) if any(_TAG in tag for tag in job["jobTags"])}
 
 
+def busy(ui: str) -> bool:
+    """Returns whether Spark is at it, once it is: at a job that is none of the short ones; False after two minutes."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        before = _running(ui)
+        time.sleep(2)
+        if before & _running(ui):
+            return True
+    return False
+
+
+def wait_until_idle(ui: str) -> None:
+    end = time.monotonic() + 60
+    while _running(ui):
+        assert time.monotonic() < end, "Spark goes on"
+        time.sleep(0.2)
+
+
 @pytest.mark.timeout(300)
 def test_an_interrupted_create_ends_what_spark_does_for_it(
     connection: Connection, spark_config: SparkConfig, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
@@ -41,12 +59,8 @@ def test_an_interrupted_create_ends_what_spark_does_for_it(
     seen = threading.Event()
 
     def press() -> None:
-        end = time.monotonic() + 120
-        while not seen.is_set() and time.monotonic() < end:
-            before = _running(ui)
-            time.sleep(2)
-            if before & _running(ui):  # not one of the short ones
-                seen.set()
+        if busy(ui):
+            seen.set()
         signal.raise_signal(signal.SIGINT)
 
     interrupt = threading.Thread(target=press)
@@ -61,10 +75,7 @@ def test_an_interrupted_create_ends_what_spark_does_for_it(
         signal.signal(signal.SIGINT, before)
         interrupt.join()
     assert seen.is_set(), "Spark was at it"
-    end = time.monotonic() + 60
-    while _running(ui):
-        assert time.monotonic() < end, "Spark goes on"
-        time.sleep(0.2)
+    wait_until_idle(ui)
     with pytest.raises(ProgrammingError):
         connection.execute("SELECT * FROM slow")
 
@@ -83,16 +94,11 @@ def test_what_another_is_faster_with_ends_here_and_is_not_waited_for(
     ended: list[float] = []
 
     def be_faster() -> None:
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            before = _running(ui)
-            time.sleep(2)
-            if before & _running(ui):  # not one of the short ones
-                row = catalog.collection(connection.engine.collection_of("slow"))
-                upper = Antichain.of(row.upper.lattice, catalog.read_ts("default") + 1)
-                assert isinstance(catalog.seal([Seal(row.id, row.upper, upper, None, None)]), Sealed)
-                ended.append(time.monotonic())
-                return
+        assert busy(ui)
+        row = catalog.collection(connection.engine.collection_of("slow"))
+        upper = Antichain.of(row.upper.lattice, catalog.read_ts("default") + 1)
+        assert isinstance(catalog.seal([Seal(row.id, row.upper, upper, None, None)]), Sealed)
+        ended.append(time.monotonic())
 
     faster = threading.Thread(target=be_faster)
     faster.start()
@@ -104,8 +110,5 @@ def test_what_another_is_faster_with_ends_here_and_is_not_waited_for(
     finally:
         faster.join()
     assert waited < 20, "it is not waited for"
-    end = time.monotonic() + 60
-    while _running(ui):
-        assert time.monotonic() < end, "Spark goes on"
-        time.sleep(0.2)
+    wait_until_idle(ui)
     assert connection.execute("SELECT * FROM slow").fetchall() == []

@@ -198,6 +198,26 @@ def test_a_role_reads_what_it_may_read_now(points: Connection) -> None:
         assert asked(points, LOOKUP, 1) == [("one",)]
 
 
+def test_memberships_are_looked_for_once_in_a_statement(points: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which a catalog on PostgreSQL is asked for each time."""
+    points.execute("CREATE ROLE ann LOGIN")
+    points.execute("GRANT SELECT ON points TO ann")
+    looked: list[int] = []
+    held_roles = Catalog.held_roles
+
+    def counted(catalog: Catalog, role: int) -> Any:
+        looked.append(role)
+        return held_roles(catalog, role)
+
+    monkeypatch.setattr(Catalog, "held_roles", counted)
+    role = points.engine.catalog.role("ann")
+    with Connection(points.engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False, role=role) as hers:
+        for sql in (LOOKUP, LOOKUP, "SELECT count(*) FROM points AS p, points AS q"):
+            looked.clear()
+            asked(hers, sql, *([1] if sql == LOOKUP else []))
+            assert len(looked) == 1, sql
+
+
 def test_an_index_is_read_once_it_is_there(points: Connection) -> None:
     points.execute("CREATE VIEW named AS SELECT name, count(*) AS n FROM points GROUP BY name")
     sql = "SELECT n FROM named WHERE name = ?"
