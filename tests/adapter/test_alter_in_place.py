@@ -255,6 +255,7 @@ def test_an_altered_table_is_read_by_both_engines_from_files_and_at_earlier_time
     assert len(rows(connection, "SELECT * FROM t")) == 4
 
 
+@pytest.mark.deep
 def test_both_engines_go_on_with_the_values_of_a_type(connection: Connection, set_budget: SetBudget) -> None:
     set_budget(inlined_rows=0)
     for one in (

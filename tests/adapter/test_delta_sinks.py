@@ -514,7 +514,14 @@ def step_until_killed(root: str, fail_point: str) -> None:
         step(connection)
 
 
-@pytest.mark.parametrize("fail_point", ["sink.written", "sink.committed", "sink.before_seal", "seal.in_transaction:2"])
+@pytest.mark.parametrize(
+    "fail_point",
+    [
+        "sink.committed",
+        "seal.in_transaction:2",
+        *(pytest.param(one, marks=pytest.mark.deep) for one in ("sink.written", "sink.before_seal")),
+    ],
+)
 def test_a_kill_anywhere_leaves_each_change_once(
     connection: Connection, table: Path, tmp_path: Path, fail_point: str
 ) -> None:

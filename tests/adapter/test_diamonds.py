@@ -39,7 +39,10 @@ def planned(connection: Connection, view: str) -> None:
 @pytest.mark.parametrize(
     ("sizes", "most"), [((5, 9, 15), 1.3), pytest.param((12, 20, 32), 1.1, marks=pytest.mark.deep)]
 )
-@pytest.mark.parametrize("form", VIEWS)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(one, marks=pytest.mark.deep if one in ("join", "union", "membership") else ()) for one in VIEWS],
+)
 def test_a_select_over_diamonds_of_views_costs_as_many_times_as_there_are_views(
     sparkless: Connection, form: str, sizes: tuple[int, ...], most: float
 ) -> None:

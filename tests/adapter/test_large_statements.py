@@ -66,6 +66,7 @@ def test_sixty_quotients_are_computed_by_workers(
     assert by_workers
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_workers_compute_what_spark_does(
     table: Connection, set_budget: SetBudget, by_workers: list[MapFilterProject]

@@ -56,7 +56,11 @@ FORMS: dict[str, Callable[[int], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+#: What others are made of, too.
+DEEP = ("joins in a chain", "joins by names", "left joins by all names", "left joins, every column")
+
+
+@pytest.mark.parametrize("form", [pytest.param(one, marks=pytest.mark.deep if one in DEEP else ()) for one in FORMS])
 def test_a_statement_costs_as_many_times_as_it_says_something(sparkless: Connection, form: str) -> None:
     assert exponent(_cost(sparkless, FORMS[form]), (5, 10, 20), times=1) <= 1.1
 

@@ -225,7 +225,9 @@ def test_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postg
     compared(by_spark, postgres, "one table", seed=1, wanted=1, some=1)
 
 
-@pytest.mark.parametrize("queries", [_OF_PARTNERS, _OF_GROUPS], ids=["partners", "groups"])
+@pytest.mark.parametrize(
+    "queries", [_OF_PARTNERS, pytest.param(_OF_GROUPS, marks=pytest.mark.deep)], ids=["partners", "groups"]
+)
 def test_equal_arrays_that_are_stored_differently_are_one_value(
     here: Connection, postgres: Postgres, queries: Sequence[str]
 ) -> None:

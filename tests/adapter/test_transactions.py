@@ -69,7 +69,11 @@ def test_a_block_sees_its_own_writes_in_tables_views_and_indexes_and_nobody_else
         assert rows(beside, "SELECT * FROM orders") == [(2, "bob", 30), (3, "ann", 6)]
 
 
-@pytest.mark.parametrize("budget", [Budget.spark_alone(), Budget.here_alone()], ids=["spark", "in process"])
+@pytest.mark.parametrize(
+    "budget",
+    [pytest.param(Budget.spark_alone(), marks=pytest.mark.deep), Budget.here_alone()],
+    ids=["spark", "in process"],
+)
 def test_own_writes_are_seen_whoever_computes(connection: Connection, budget: Budget) -> None:
     connection.execute("CREATE TABLE t (k integer, n integer)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT k, sum(n) AS n, max(n) AS most FROM t GROUP BY k")
@@ -549,7 +553,7 @@ def reads_expected_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
         (a_time_for_each_statement, "G-single|G2|internal|G1", 0),
         pytest.param(blind_to_own_writes, "internal", 2, marks=pytest.mark.deep),
         pytest.param(views_blind_to_own_writes, "internal", 0, marks=pytest.mark.deep),
-        (rollback_commits, "G1a", 0),
+        pytest.param(rollback_commits, "G1a", 0, marks=pytest.mark.deep),
         pytest.param(savepoints_keep_all, "G1a|internal", 1, marks=pytest.mark.deep),
         (commit_writes_nothing, "lost", 0),
         pytest.param(a_seal_for_each_table, "lost|G1a", 0, marks=pytest.mark.deep),

@@ -129,6 +129,7 @@ def test_a_name_that_is_none_is_refused_before_anything_is_written(
 # ---- what it does
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_dagster_and_dg_load_it(shop: Path) -> None:
     loads = (

@@ -89,7 +89,7 @@ RESTORED = "restore the backup"
 
 UNMENDED = [one for one in CASES if not one.mended and CHECKS[one.check].severity is Severity.BREAK]
 #: One for each way; the others are deep.
-SAMPLE = ("names-lost", "since-beyond-output", "file-content", "bound-file-missing")
+SAMPLE = ("since-beyond-output", "file-content", "bound-file-missing")
 
 
 def is_well(root: Path, whole: Contents, besides: str = "") -> bool:

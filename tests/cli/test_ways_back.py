@@ -91,14 +91,14 @@ def check_answers(connection: Connection) -> None:
     ("what", "damage"),
     [
         ("m", flip),
-        ("m", lose_log),
+        pytest.param("m", lose_log, marks=pytest.mark.deep),
         pytest.param("m", unlist, marks=pytest.mark.deep),
         ("m", forget_frontiers),
         pytest.param("arrangement", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("m_z", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("arrangement", flip, marks=pytest.mark.deep),
         ("arrangement", unlist),
-        ("m_z", take_away),
+        pytest.param("m_z", take_away, marks=pytest.mark.deep),
     ],
 )
 def test_what_is_computed_is_rebuilt_from_what_it_reads(

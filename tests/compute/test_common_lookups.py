@@ -229,7 +229,11 @@ VIEWS = {
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("threshold", ["evaluated_updates", "whole_rows"], ids=["by Spark", "here"])
+@pytest.mark.parametrize(
+    "threshold",
+    [pytest.param("evaluated_updates", marks=pytest.mark.deep), "whole_rows"],
+    ids=["by Spark", "here"],
+)
 def test_views_that_look_the_same_up_hold_what_their_queries_say(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget, threshold: str
 ) -> None:

@@ -72,6 +72,7 @@ def connection(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection
         yield opened
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", PARTS)
 def test_queries_and_views_are_what_spark_makes_of_them(

@@ -422,6 +422,11 @@ COMBINED = (
     "rows repeated and joined",
     "text keys",
     "elements joined",
+    "union and negation",
+    "linear inputs and constants",
+    "no equivalence",
+    "errors as rows",
+    "NULL equals NULL in one class",
 )
 
 

@@ -313,6 +313,7 @@ def test_first_rows_of_a_little_state_are_those_recomputed(spark: SparkSession, 
     Life(spark, SHAPES["top rows in two stages"], seed, WholeState).run()
 
 
+@pytest.mark.deep
 def test_buckets_whose_first_rows_do_not_change_are_spared(spark: SparkSession) -> None:
     found: list[pa.Table] = []
     node = staged(TopRows((BY_X, BY_T), 4), 8, 1, group=())

@@ -183,7 +183,9 @@ def node_of(shape: Shape) -> TemporalState:
     return TemporalState(ReadCollection(GlobalId("u1"), INPUT, "t"), shape.lower, shape.upper, STATE)
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=() if one == "several bounds" else pytest.mark.deep) for one in SHAPES]
+)
 def test_the_state_is_what_the_formalism_says_at_every_time(spark: SparkSession, name: str) -> None:
     node = node_of(SHAPES[name])
 

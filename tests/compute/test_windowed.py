@@ -465,6 +465,7 @@ def drawn(cases: int, seed: int) -> range:
     return range(cases if seed else cases // 4)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", SEEDS)
 def test_functions_that_see_no_ties_are_as_in_postgres(ask: Ask, postgres: Postgres, seed: int) -> None:
     """Orders leave ties, and peers stay peers: ranks, and aggregates over RANGE and GROUPS."""
@@ -539,6 +540,7 @@ def test_ties_go_by_the_whole_row(ask: Ask) -> None:
             assert [(row[0], row[i + 1]) for row in found] == [(row[0], row[i + 1]) for row in wanted], (one, order)
 
 
+@pytest.mark.deep
 def test_sums_of_floats_are_those_of_their_frames_rounded_once(ask: Ask) -> None:
     """Which rows a frame has is what array_agg says, which PostgreSQL has judged."""
     rng = random.Random(14)

@@ -52,7 +52,7 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, di
 
 
 #: Of each envelope one; that each source is its reference at each tick `test_replay.py` shows.
-SAMPLE = ("flights", "weather")
+SAMPLE = ("flights",)
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,7 @@ def test_dg_finds_it_and_a_session_pays_nothing_for_it() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_dg_lists_scaffolds_and_checks_it(tmp_path: Path) -> None:
     package = tmp_path / "warehouse"

@@ -140,6 +140,7 @@ def test_it_waits_for_another_leader_and_says_so_once(
     assert materialized(events_until(loop, lambda: len(told) > 1)) == at(1000)
 
 
+@pytest.mark.deep
 def test_a_lost_lead_is_taken_again(engine: Engine, mint: Mint, loop: Continuous, told: list[str]) -> None:
     mint(1000)
 

@@ -174,6 +174,7 @@ def with_lent_spark(project: Project, remote: str) -> dg.Definitions:
 
 
 # What Dagster does with a nested resource that has a config calls what Dagster has deprecated.
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:InitResourceContext.dagster_run is deprecated:DeprecationWarning")
 def test_runs_use_the_session_of_a_pyspark_resource_and_idle_ones_open_none(
     project: Project, drop: Callable[..., None], instance: dg.DagsterInstance, spark_config: SparkConfig

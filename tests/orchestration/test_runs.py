@@ -127,6 +127,7 @@ def test_a_failed_collection_fails_the_run_and_keeps_the_others(
     assert rows(project, 1500) == [(1, 10, "Oslo")]
 
 
+@pytest.mark.deep
 def test_what_sessions_created_is_stepped_by_runs_too(
     project: Project, drop: Callable[..., None], definitions: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:

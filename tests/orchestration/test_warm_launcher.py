@@ -200,6 +200,7 @@ def test_run_monitoring_finds_a_worker_that_died_unseen(launched: Launched) -> N
     assert launched.launcher.check_run_worker_health(run).status == WorkerStatus.FAILED
 
 
+@pytest.mark.deep
 def test_workers_outlive_their_warm_process_and_are_watched_still(own: Launched) -> None:
     own.stay()
     kept, killed = own.launch(), own.launch()
@@ -227,6 +228,7 @@ def test_a_warm_process_ends_with_its_launcher_and_a_worker_with_its_run(own: La
     own.ends(run_id, dg.DagsterRunStatus.SUCCESS)
 
 
+@pytest.mark.deep
 def test_a_changed_library_needs_a_new_warm_process(
     own: Launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +266,7 @@ def test_what_cannot_be_launched_here_fails_and_says_why(own: Launched, tmp_path
         own.launcher.launch_run(LaunchRunContext(own.run(unheard), None))
 
 
+@pytest.mark.deep
 @pytest.mark.deep
 def test_a_library_that_changes_while_it_is_imported_is_imported_again(
     own: Launched, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

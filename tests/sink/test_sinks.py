@@ -216,7 +216,7 @@ class DeltaPartitionedInStore(DeltaInStore, DeltaPartitioned):
 
 
 #: Of two things that a kind has, each is in another one, too.
-DEEP = (DeltaChangesPartitioned, DeltaPartitionedInStore)
+DEEP = (DeltaChangesPartitioned, DeltaChangesInStore, DeltaPartitionedInStore)
 KINDS: tuple[type[Kind], ...] = (
     Delta, DeltaChanges, DeltaPartitioned, DeltaChangesPartitioned, DeltaEvents, DeltaInStore, DeltaChangesInStore,
     DeltaPartitionedInStore,

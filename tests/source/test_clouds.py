@@ -24,6 +24,9 @@ from tests.source.landing import poll
 from tests.source.test_delta import reference
 from tests.storage.bucket_story import live
 
+#: What these stores have of their own is little: that of S3 is shown by `test_object_store.py` and `test_bucket.py`.
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(scope="module", params=[running_gcs, running_azure], ids=["gcs", "azure"])
 def running(request: pytest.FixtureRequest) -> Iterator[Cloud]:

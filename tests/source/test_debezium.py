@@ -122,6 +122,7 @@ LINES: list[tuple[str, Any]] = [
 ]
 
 
+@pytest.mark.deep
 def test_both_engines_say_the_same_of_every_line(spark: SparkSession, tmp_path: Path) -> None:
     source = FileSource(InFolder(tmp_path), "*", "json", COLUMNS, ("id",), "upsert", debezium=True)
     drop(tmp_path, "f", "\n".join(line for line, _ in LINES))

@@ -859,11 +859,10 @@ def read_until_killed(root: str, fail_point: str) -> None:
 @pytest.mark.parametrize(
     "fail_point",
     [
-        "tick.minted",
         "seal.in_transaction",
         *(
             pytest.param(one, marks=pytest.mark.deep)
-            for one in ("tick.before_mint", "append.inlined", "append.before_seal", "seal.sealed")
+            for one in ("tick.minted", "tick.before_mint", "append.inlined", "append.before_seal", "seal.sealed")
         ),
     ],
 )

@@ -117,6 +117,7 @@ def test_damaged_lines_say_what_postgres_says(postgres_server: Postgres) -> None
     assert 300 < malformed_too < 2_700
 
 
+@pytest.mark.deep
 def test_spark_reads_lines_so(spark: SparkSession, tmp_path: Path) -> None:
     """The same texts through a source, for a row and for a key with its value; NaN is an error under the NULL key."""
     columns = (Column("k", INT4), Column("a", TEXT), Column("j", JSONB))

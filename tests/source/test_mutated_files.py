@@ -206,7 +206,9 @@ def shown(spark: SparkSession, tmp_path: Path, format_: Format, runs: int, files
 FORMATS: list[Format] = ["json", "csv", "parquet"]
 
 
-@pytest.mark.parametrize("format_", ["json", "parquet", pytest.param("csv", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "format_", ["json", *(pytest.param(one, marks=pytest.mark.deep) for one in ("parquet", "csv"))]
+)
 def test_a_damaged_file_fails_no_run(spark: SparkSession, tmp_path: Path, format_: Format) -> None:
     shown(spark, tmp_path, format_, 2, 10, seed=1)
 

@@ -94,7 +94,7 @@ def test_columns_are_the_tables_and_what_changes_is_read(connection: Connection,
     assert held(connection) == {(2, "y", None): 1}
 
 
-@pytest.mark.parametrize("envelope", ["ENVELOPE UPSERT", "APPEND CHANGES"])
+@pytest.mark.parametrize("envelope", ["ENVELOPE UPSERT", pytest.param("APPEND CHANGES", marks=pytest.mark.deep)])
 def test_a_sink_is_its_view(connection: Connection, table: str, envelope: str) -> None:
     connection.execute("CREATE TABLE t (a bigint, p text, x double precision)")
     connection.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")

@@ -183,6 +183,7 @@ def test_records_of_avro_say_their_places_too(connection: Connection, tmp_path: 
         assert held(connection) == wanted
 
 
+@pytest.mark.deep
 def test_spark_leaves_out_what_this_process_does(tmp_path: Path, spark_config: SparkConfig) -> None:
     with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
         connection.execute(CREATE)

@@ -228,6 +228,7 @@ def test_a_case_takes_time_by_its_arms(connection: Connection) -> None:
     assert exponent(seconds, (2_000, 4_000, 8_000, 16_000)) < 1.3, "linear, but for what the machine adds"
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_spark_looks_into_sets_of_many_constants(
     connection: Connection, referee: Referee, set_budget: SetBudget

@@ -124,6 +124,7 @@ def test_there_are_as_many_buckets_as_the_rows_want(rows: int) -> None:
         assert count == Budget().most_buckets or rows / count <= Budget().most_bucket_rows
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("first", [3, *(pytest.param(n, marks=pytest.mark.deep) for n in range(3))])
 def test_a_read_by_touched_keys_loses_none_of_their_rows(

@@ -197,6 +197,7 @@ def test_a_log_that_was_made_anew_is_forced_to_disk_from_its_beginning(house: Ho
         house.append()
 
 
+@pytest.mark.deep
 def test_what_spark_wrote_outlives_a_power_cut(house: House, spark: SparkSession) -> None:
     from mz_dagster.storage.spark_shards import SparkShards
     from mz_dagster.storage.spark_shards import update_schema as spark_schema

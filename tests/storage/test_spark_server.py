@@ -104,6 +104,7 @@ def test_racing_processes_start_one_server(config: SparkConfig) -> None:
     assert pids == {str(status.pid)}
 
 
+@pytest.mark.deep
 def test_second_process_reuses_the_server(config: SparkConfig, server: ServerInfo) -> None:
     start = time.monotonic()
     answer = run_python(OTHER_PROCESS, str(config.state_dir), "query")
@@ -299,6 +300,7 @@ def test_a_server_whose_heap_was_full_says_so_and_what_to_set(config: SparkConfi
     assert stat.S_IMODE((config.state_dir / "server.out.1").stat().st_mode) == 0o600
 
 
+@pytest.mark.deep
 def test_silent_server_hangs_neither_a_query_nor_opening_a_session(
     config: SparkConfig, server: ServerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,6 +182,7 @@ def test_each_implementation_reads_what_the_other_wrote(
         assert math.copysign(1, found.collect()[0].c5) == -1
 
 
+@pytest.mark.deep
 def test_parallel_appends_to_one_and_to_many_shards_lose_nothing(shards: SparkShards, spark: SparkSession) -> None:
     collections = [row_of(f"p{number}", PAIR) for number in range(3)]
     for collection in collections:
@@ -273,6 +274,7 @@ def test_merge_of_what_cancels_is_empty(shards: SparkShards, spark: SparkSession
     ]
 
 
+@pytest.mark.deep
 def test_large_merge_has_bounded_files_of_disjoint_keys(
     shards: SparkShards, spark: SparkSession, set_budget: SetBudget
 ) -> None:
@@ -364,6 +366,7 @@ def test_what_spark_reads_is_what_was_written(tmp_path: Path, shards: SparkShard
         LocalShards(tmp_path).read(collection, unhashed)
 
 
+@pytest.mark.deep
 def test_shards_are_read_and_written_whatever_their_folder_is_called(
     tmp_path: Path, spark: SparkSession, set_budget: SetBudget
 ) -> None:
