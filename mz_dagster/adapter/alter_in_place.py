@@ -196,7 +196,7 @@ class _RelaxedDefinitions:
 
     def is_as_before(self, row: ObjectRow) -> bool:
         """Returns whether an object is planned as it is, and says as much of its rows."""
-        before = self._engine.definitions.definition_of(row)
+        before = self._engine.definitions.bound_definition_of(row)
         version = bound_shapes(row.options).get(self._table.id, 0)
         items = {**self._views, self._table.id: self._item(version)}
         try:

@@ -176,7 +176,7 @@ class _AlteredDefinitions:
         if row.kind not in _DEFINED:
             return False
         try:
-            known = self.engine.definitions.definition_of(row)
+            known = self.engine.definitions.bound_definition_of(row)
         except Error:  # it does not step before it is mended
             return False
         text = self.alteration.texts.get(row.id, row.sql)

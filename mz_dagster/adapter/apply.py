@@ -15,11 +15,12 @@ says what was not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, plan_digest
 from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.file_indexes import FileNames
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.catalog import (
@@ -36,7 +37,7 @@ from mz_dagster.catalog import (
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import parse
-from mz_dagster.sql.schemas import PUBLIC, key_of, last_of
+from mz_dagster.sql.schemas import PUBLIC, last_of
 from mz_dagster.version import __version__
 
 
@@ -158,6 +159,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
     if not altered:
         return files
     items: dict[str, Item] = {}
+    stored: dict[str, Item] = {}
     rebound: set[str] = set()
     objects: list[ProjectObject] = []
     for one in files.objects:
@@ -165,7 +167,9 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
         if row is not None and one.definition.kind == row.kind:
             item = definitions.item(row.id, row.version, row.values)
             if _is_stored_as(item, one.definition):
-                items[one.name] = replace(item, id=GlobalId(one.name), name=last_of(item.schema, one.name))
+                items[one.name] = stored[one.name] = replace(
+                    item, id=GlobalId(one.name), name=last_of(item.schema, one.name)
+                )
                 rebound.add(one.name)
                 objects.append(one)
                 continue
@@ -174,7 +178,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
             is_copy = one.definition.kind == "index" and one.definition.plan is not None
             made = define(
                 statement,  # type: ignore[arg-type]  # it was a definition
-                _FileResolver(items),
+                FileNames(items),
                 default_timeline=one.definition.timeline or "",
                 name=one.name,
                 indexed=is_copy,
@@ -183,7 +187,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
             rebound.add(one.name)
         items[one.name] = one.definition.item(GlobalId(one.name))
         objects.append(one)
-    return replace(files, objects=tuple(objects))
+    return replace(files, objects=tuple(objects), altered=stored)
 
 
 def _is_altered(row: ObjectRow) -> bool:
@@ -198,16 +202,3 @@ def _is_stored_as(item: Item, definition: Definition) -> bool:
             one.type.enumeration and one.type.enumeration.labels for one in there
         ]
     return [one.name for one in here] == [one.name for one in there]
-
-
-@dataclass(frozen=True, slots=True)
-class _FileResolver:
-    """Resolves names to what files define."""
-
-    items: Mapping[str, Item]
-
-    def resolve(self, name: tuple[str, ...]) -> Item | None:
-        return self.items.get(key_of(name[0], name[1]) if len(name) == 2 else name[-1])
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.items)

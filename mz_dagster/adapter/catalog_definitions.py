@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from mz_dagster.adapter import introspection
-from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.definition import Definable, Definition, define
 from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver
+from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.origins import sink_of, source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
@@ -75,6 +76,9 @@ from mz_dagster.version import __version__, is_later
 logger = logging.getLogger("mz_dagster.definitions")
 
 
+#: The option of an object whose plan reads indexes of plain views; they are among its dependencies.
+_READS_INDEXES = "reads_indexes"
+
 #: Kinds whose columns are those of their collections, so that what reads them needs no definition.
 _OF_CONTENTS = ("source", "table", "materialized view", "check")
 
@@ -116,9 +120,12 @@ class _Known:
 
     Attributes:
         values: `ObjectRow.values` of no row that it was made of was greater.
+        bound: Definitions as they are without indexes.
+        definitions: As they are planned.
     """
 
     values: int = 0
+    bound: dict[GlobalId, Definition] = field(default_factory=dict)
     definitions: dict[GlobalId, Definition] = field(default_factory=dict)
     tables: dict[tuple[GlobalId, int], Definition] = field(default_factory=dict)
     items: dict[tuple[GlobalId, int], Item] = field(default_factory=dict)
@@ -195,8 +202,8 @@ class CatalogDefinitions:
     def forget(self, id: GlobalId) -> None:
         """Forgets what was made of an object that says by now in other words what it is."""
         known = self._known
-        made: tuple[dict[GlobalId, Any], ...] = (known.definitions, known.sources, self._digests, self._temporal)
-        for one in (*made, self._inputs, self._sources_of):
+        made: tuple[dict[GlobalId, Any], ...] = (known.bound, known.definitions, known.sources)
+        for one in (*made, self._digests, self._temporal, self._inputs, self._sources_of):
             one.pop(id, None)
         for key in [key for key in known.items if key[0] == id]:
             del known.items[key]
@@ -212,6 +219,70 @@ class CatalogDefinitions:
 
     def definition_of(self, row: ObjectRow) -> Definition:
         """Returns the definition of an object as `definition` does; of a table that was altered, that of the row."""
+        bound = self.bound_definition_of(row)
+        if row.version:
+            return bound
+        known = self._known_since(row.values).definitions
+        if row.id not in known:
+            known[row.id] = self._reading_as_created(row, bound) if reads_indexes(row) else bound
+        return known[row.id]
+
+    def _reading_as_created(self, row: ObjectRow, bound: Definition) -> Definition:
+        ids = sorted({id for name, id in row.dependencies.items() if name.startswith("collection ")})
+        indexes = [one for one in map(self._catalog.object, ids) if one.kind == "index"]
+        (statement,) = parse(row.sql)
+        assert isinstance(statement, Definable), "only definitions are ever stored"
+        return self.reading(bound, statement, self.as_created(row), indexes)
+
+    def reading(
+        self, definition: Definition, statement: Definable, names: Resolver, indexes: Iterable[ObjectRow]
+    ) -> Definition:
+        """Returns what is maintained, with a plan that reads indexes of plain views in its query.
+
+        Args:
+            definition: The definition, as it is without indexes.
+            statement: What it was defined by.
+            names: What the names in that stand for.
+            indexes: The indexes, of several of one view the one to be read first.
+        """
+        kept: dict[GlobalId, Get] = {}
+        for row in indexes:
+            on = self.definition_of(row).on
+            if on is not None and on.expansion is not None:
+                kept.setdefault(on.id, contents(on, row.id, called(row)))
+        if definition.plan is None or not kept:
+            return definition
+
+        def kept_in(view: GlobalId) -> Kept:
+            return {id: kept[id] for id in self.views_in(view) & kept.keys()}
+
+        return reading(definition, statement, KeptViews(names, kept_in, self.view_bound_by))
+
+    def view_bound_by(self, view: GlobalId, over: Callable[[Resolver], Resolver]) -> Relation:
+        """Returns the plan of a plain view, bound with what is made of the resolver of its own names."""
+        row = self._catalog.object(view)
+        (statement,) = parse(row.sql)
+        made = define(
+            statement,  # type: ignore[arg-type]  # only definitions are ever stored
+            over(self.as_created(row)),
+            default_timeline=row.timeline or self._project.timeline,
+            name=row.created_as,
+        )
+        assert made.relation is not None, "it is a view"
+        return made.relation
+
+    def views_in(self, view: GlobalId) -> frozenset[GlobalId]:
+        """Returns a plain view and the plain views that it reads."""
+        found, left = {view}, [view]
+        while left:
+            for id in self.definition(left.pop()).dependencies.values():
+                if id not in found and self.item(id).expansion is not None:
+                    found.add(id)
+                    left.append(id)
+        return frozenset(found)
+
+    def bound_definition_of(self, row: ObjectRow) -> Definition:
+        """Returns the definition of an object as it is without indexes of views; see `kept_views`."""
         known = self._known_since(row.values)
         if row.version:
             if (row.id, row.version) not in known.tables:
@@ -220,9 +291,9 @@ class CatalogDefinitions:
                 made = define(table, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
                 known.tables[row.id, row.version] = made
             return known.tables[row.id, row.version]
-        if row.id in known.definitions and known.definitions[row.id].text != row.sql:
+        if row.id in known.bound and known.bound[row.id].text != row.sql:
             self.forget(row.id)
-        if row.id not in known.definitions:
+        if row.id not in known.bound:
 
             def define_it(resolver: Resolver) -> Definition:
                 (statement,) = parse(row.sql)
@@ -235,7 +306,7 @@ class CatalogDefinitions:
                 )
 
             try:
-                known.definitions[row.id] = self._kept.get(self._parts(row), self.as_created(row), define_it)
+                known.bound[row.id] = self._kept.get(self._parts(row), self.as_created(row), define_it)
             except UndefinedTable as error:
                 raise CatalogDamaged(
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
@@ -246,7 +317,7 @@ class CatalogDefinitions:
                     detail="An earlier release took what this one refuses, or the catalog is damaged.",
                     hint=f'SHOW CREATE shows its query. Drop "{row.created_as}", then create it with one that binds.',
                 ) from error
-        return known.definitions[row.id]
+        return known.bound[row.id]
 
     def _parts(self, row: ObjectRow) -> tuple[object, ...]:
         """Returns all that an object's definition follows from but what its names stood for."""
@@ -267,14 +338,14 @@ class CatalogDefinitions:
 
         Args:
             row: The object, as it has just been created.
-            definition: What it was created by.
+            definition: What it was created by, as it is without indexes of views.
             bound_with: What that was bound with.
         """
         known = self._known_since(row.values)
-        if row.version or row.id in known.definitions or definition.text != row.sql:
+        if row.version or row.id in known.bound or definition.text != row.sql:
             return
         if self._kept.adopt(self._parts(row), self.as_created(row), bound_with, definition):
-            known.definitions[row.id] = definition
+            known.bound[row.id] = definition
 
     def as_created(self, row: ObjectRow) -> Resolver:
         """Returns what resolves an object's names to what they stood for when it was created."""
@@ -494,8 +565,10 @@ class CatalogDefinitions:
                         upper=upper,
                     )
                 )
-            for id in collections_read(plan.output):
+            for id in (*collections_read(plan.output), *definition.indexes):
                 dependencies.setdefault(f"collection {id}", refs.get(id) or reads.get(id, id))
+            if definition.indexes:
+                options[_READS_INDEXES] = True
         if definition.remembers:
             created.append(_memory(definition, dependencies, Ref(first + 1)))
         values = {read: n for id, n in definition.values.items() if not isinstance(read := reads.get(id, id), Ref)}
@@ -617,6 +690,11 @@ def shaped(row: ObjectRow, version: int) -> Item:
     type_ = RelationType(shape.columns, shape.keys)
     stored = None if shape.is_plain else row.shapes.stored_type(version)
     return Item(row.id, called(row), "table", type_, row.timeline, None, stored, shape.places, version)
+
+
+def reads_indexes(row: ObjectRow) -> bool:
+    """Returns whether an object's plan reads indexes of plain views."""
+    return bool(row.options.get(_READS_INDEXES, False))
 
 
 def called(row: ObjectRow) -> str:

@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called, reads_indexes
 from mz_dagster.adapter.connection_users import UsedOtherwise, check_users
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.equivalence import are_equivalent, named_as
+from mz_dagster.adapter.file_indexes import FileIndexes, with_indexes_first
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow, in_shard
@@ -200,8 +201,9 @@ def plan_changes(
     orphans = [row for row in gone if row.id not in needed]
     inside = defined | {str(row.name) for row in orphans}
     comparing = _Comparison(definitions, rows)
+    indexes = FileIndexes(files)
     changes: list[Change] = []
-    for one in files.objects:
+    for one in with_indexes_first(files.objects):
         if one.name in faults:
             continue
         row = existing.get(one.name)
@@ -213,10 +215,15 @@ def plan_changes(
                 change = replace(change, reason=f'it is new; but for its name it is "{like.name}": {advice}')
         if change.action is Action.REPLACE and row is not None:
             change = replace(change, held_by=_readers_outside(row.id, rows, inside))
+        if change.stays and row is not None:
+            change = replace(change, object=comparing.as_planned(change.object, row, indexes))
+        else:
+            change = replace(change, object=indexes.over(change.object))
+        indexes.note(one)
         comparing.note(change)
         changes.append(change)
     if drop:
-        for row in orphans:
+        for row in (one for one in orphans if one.kind != "index"):  # which lives on for those that read it
             _check_droppable(row, _readers_outside(row.id, rows, inside))
     nameless = (one for one in files.faults if one.name is None)
     return ChangePlan(
@@ -310,12 +317,24 @@ class _Comparison:
             return Change(one, Action.REPLACE, f"{reason}: {error.message}", row)
         return Change(one, Action.ALTER, f"{reason}: what uses it goes on, and takes that way from now on", row)
 
+    def as_planned(self, one: ProjectObject, row: ObjectRow, indexes: FileIndexes) -> ProjectObject:
+        """Returns an object that stays, reading the indexes that it was created to read."""
+        if self._definitions is None or not reads_indexes(row):
+            return one
+        names = {id: GlobalId(name) for name, id in self._kept.items()}
+        try:
+            read = self._definitions.definition_of(row).indexes
+            ons = {id: on for id in read if (on := self._definitions.definition(id).on) is not None}
+        except Error:
+            return one
+        return indexes.over(one, {names.get(on.id, on.id): names.get(id, id) for id, on in ons.items()})
+
     def _is_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
         """Returns whether an object computes what the catalog's does, from the same."""
         if self._definitions is None or not self._fresh.isdisjoint(one.depends):
             return False
         try:
-            stored = self._definitions.definition_of(row)
+            stored = self._definitions.bound_definition_of(row)
         except Error:
             return False
         ids = {GlobalId(name): id for name, id in self._kept.items()}

@@ -94,7 +94,8 @@ def _renamed_columns(engine: Engine, row: ObjectRow) -> dict[GlobalId, dict[str,
 
 def _means_the_same(engine: Engine, row: ObjectRow, text: str) -> bool:
     """Returns whether a text, bound to what there is now, computes what an object does, under the same names."""
-    objects = {called(one): one for one in map(engine.catalog.object, row.dependencies.values())}
+    read = map(engine.catalog.object, row.dependencies.values())
+    objects = {called(one): one for one in read if one.kind != "index"}
     now = _CurrentNames(engine, objects)
     try:
         (statement,) = parse(text)
@@ -105,7 +106,7 @@ def _means_the_same(engine: Engine, row: ObjectRow, text: str) -> bool:
         )
     except Error:
         return False
-    before = engine.definitions.definition_of(row)
+    before = engine.definitions.bound_definition_of(row)
     if definition.relation_type.names != before.relation_type.names:
         return False
     assert definition.relation is not None

@@ -16,6 +16,7 @@ from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.origins import declared_columns
 from mz_dagster.adapter.plan_limit import ensure_within_limit
+from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress, quiet
@@ -139,10 +140,11 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
             )
         temporary = True
         names.check_free(Name((name,), qualified.offset), temporary=True)
-    ensure_within_limit(definition, engine.project)
+    planned = QueryIndexes(engine).over(definition, statement, names)
+    ensure_within_limit(planned, engine.project)
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
-    new = engine.definitions.new_objects(definition)
+    new = engine.definitions.new_objects(planned)
     new = new if temporary else target.of(new)
     hidden = temporary or block is not None
     created = engine.catalog.create_objects(names.kept(new) if hidden else new)[-1]

@@ -129,6 +129,7 @@ class Definition:
         values: `Item.values` of what it was bound to, where that was not 0.
         schema: The schema that it is in, as far as files say.
         means: What a secret or a connection stands for; of a source or sink, what leads to its table.
+        indexes: The indexes of plain views that its plan reads instead of computing these.
     """
 
     kind: str
@@ -150,6 +151,7 @@ class Definition:
     values: Mapping[GlobalId, int] = field(default_factory=dict)
     schema: str = PUBLIC
     means: Means | None = None
+    indexes: tuple[GlobalId, ...] = ()
 
     @property
     def is_temporal(self) -> bool:
@@ -438,7 +440,7 @@ def _view(
         return Definition(
             "view", name, statement.text, bound.relation_type, bound.timeline, bound.names, bound.relation
         )
-    plan = lower_to_maintained_plan(_maintainable(bound.relation), bound.relation_type.names)
+    plan = maintained(bound.relation, bound.relation_type.names)
     return Definition(
         "materialized view",
         name,
@@ -464,7 +466,7 @@ def _check(statement: CreateCheck, resolver: Resolver, name: str, default_timeli
             hint="Let its query read what is on the timeline of the object that it is about.",
             position=statement.query.offset + 1,
         )
-    plan = lower_to_maintained_plan(_maintainable(bound.relation), bound.relation_type.names)
+    plan = maintained(bound.relation, bound.relation_type.names)
     return Definition(
         "check",
         name,
@@ -523,7 +525,7 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
     plan: MaintainedPlan | None = None
     if on.expansion is not None:
         relation = with_position(on.expansion, statement.on.offset + 1)
-        plan = lower_to_maintained_plan(_maintainable(relation), on.relation_type.names)
+        plan = maintained(relation, on.relation_type.names)
     elif indexed:
         plan = MaintainedPlan((), ReadCollection(on.id, indexes, on.name), indexes)
     return Definition(
@@ -589,8 +591,8 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
     )
 
 
-def _maintainable(relation: Relation) -> Relation:
-    """Returns the optimized plan of a query that is to be maintained.
+def maintained(relation: Relation, names: tuple[str, ...]) -> MaintainedPlan:
+    """Returns the plan by which a query is maintained, with output columns called `names`.
 
     Raises:
         NotSupportedError: It needs the reader's time for more than to bound when rows are valid.
@@ -604,7 +606,7 @@ def _maintainable(relation: Relation) -> Relation:
             hint=refused.hint,
             position=refused.position,
         )
-    return optimized
+    return lower_to_maintained_plan(optimized, names)
 
 
 def _index_key(statement: CreateIndex, on: Item) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from mz_dagster.adapter.annotations import Annotations
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import plan_changes
 from mz_dagster.adapter.definition import Definition
+from mz_dagster.adapter.file_indexes import indexed
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import Fault, ProjectFiles, ProjectObject, load_project
 from mz_dagster.catalog import Catalog, ObjectRow
@@ -42,11 +43,11 @@ def effective_objects(project: Project) -> tuple[ProjectObject, ...]:
     except Error:
         if files.faults:
             raise
-        return files.objects
+        return indexed(files)
     if catalog is None:
         for fault in files.faults:
             logger.error("not defined: %s", fault.error)
-        return files.objects
+        return indexed(files)
     with catalog:
         return _EffectiveObjects(project, catalog, files).objects()
 
@@ -99,7 +100,8 @@ class _EffectiveObjects:
         check = stored.check
         if check is not None and check.on.id in self._rows:
             check = replace(check, on=replace(check.on, id=GlobalId(str(self._rows[check.on.id].name))))
-        return replace(stored, name=name, dependencies=named, check=check)
+        indexes = tuple(GlobalId(read) for id in stored.indexes if (read := self._rows[id].name) is not None)
+        return replace(stored, name=name, dependencies=named, check=check, indexes=indexes)
 
 
 def _sorted(objects: Mapping[str, ProjectObject]) -> Iterator[ProjectObject]:

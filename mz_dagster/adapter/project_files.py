@@ -162,7 +162,7 @@ class ProjectObject:
     @property
     def depends(self) -> tuple[str, ...]:
         """The names of the project's objects that it reads, sorted."""
-        return tuple(sorted(self.definition.dependencies.values()))
+        return tuple(sorted({*self.definition.dependencies.values(), *self.definition.indexes}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +172,12 @@ class ProjectFiles:
     Attributes:
         objects: What can be used, each after those it reads.
         faults: Why the rest cannot, those that wait for others last.
+        altered: What tables and types that were altered in the catalog stand for in the objects, by their names.
     """
 
     objects: tuple[ProjectObject, ...]
     faults: tuple[Fault, ...] = ()
+    altered: Mapping[str, Item] = field(default_factory=dict)
 
 
 def load_project(project: Project, proposed: Mapping[Path, str] | None = None) -> ProjectFiles:

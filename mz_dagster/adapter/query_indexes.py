@@ -9,8 +9,8 @@ of a materialized view, an error anywhere in the view is an error of who reads i
 own key. A query that asks for some keys of a large collection reads the copy, if the key is the copy's and not the
 collection's. A small collection is read itself: that takes no step.
 
-What is defined (CREATE VIEW, CREATE MATERIALIZED VIEW, CREATE INDEX) reads neither, so that an index may come and go
-without another definition to be planned anew.
+What is maintained over an indexed view reads the index, too (`kept_views`); a plain view is defined by its query alone.
+Copies are read by queries only.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mz_dagster.adapter import introspection
-from mz_dagster.adapter.definition import define
+from mz_dagster.adapter.definition import Definable, Definition
+from mz_dagster.adapter.kept_views import Kept, KeptViews, contents
 from mz_dagster.budget import budget
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Filter, Get, Projection, Relation
-from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.resolver import Resolver
 from mz_dagster.plan.rewriting import bottom_up, moved, nodes_of
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.sql import CreateView, parse
 from mz_dagster.storage.lookup import Lookup
 
 if TYPE_CHECKING:
@@ -53,7 +53,13 @@ class QueryIndexes:
 
     def named(self, names: Resolver) -> Resolver:
         """Returns a resolver in which a view that an index keeps stands for what the index holds."""
-        return _IndexedViews(self, names)
+
+        def kept(view: GlobalId) -> Kept:
+            found = self.of_views(self.engine.definitions.views_in(view))
+            items = ((id, self.engine.definitions.item(id), index) for id, index in found.items())
+            return {id: contents(item, index.id, str(index.name)) for id, item, index in items}
+
+        return KeptViews(names, kept, self.engine.definitions.view_bound_by)
 
     def by_key(self, relation: Relation) -> Relation:
         """Returns an optimized query, which now reads copies by the keys that it asks for of large collections."""
@@ -72,7 +78,7 @@ class QueryIndexes:
             index = self._copy(get, predicates, indexes)
             if index is None:
                 return one
-            kept = _contents(index, get)
+            kept = Get(index.id, get.relation_type, f"{index.name} (index of {get.name})")
             return replace(one, input=replace(one.input, input=kept) if isinstance(one.input, Projection) else kept)
 
         return bottom_up(relation, read)
@@ -106,21 +112,26 @@ class QueryIndexes:
         found = ((id, next(self._readable(id, indexes), None)) for id in views) if indexes else ()
         return {id: index for id, index in found if index is not None}
 
-    def views_in(self, view: GlobalId) -> frozenset[GlobalId]:
-        """Returns a plain view and the plain views that it reads."""
-        definitions, found, left = self.engine.definitions, {view}, [view]
-        while left:
-            for id in definitions.definition(left.pop()).dependencies.values():
-                if id not in found and definitions.item(id).expansion is not None:
-                    found.add(id)
-                    left.append(id)
-        return frozenset(found)
+    def over(self, definition: Definition, statement: Definable, names: Resolver) -> Definition:
+        """Returns a new definition that reads the indexes there are of the plain views in its query.
+
+        Args:
+            definition: The definition, as it is without.
+            statement: What it was defined by.
+            names: What the names in that stand for.
+        """
+        definitions = self.engine.definitions
+        if definition.plan is None:
+            return definition
+        views = [id for id in definition.dependencies.values() if definitions.item(id).expansion is not None]
+        kept = self.of_views(frozenset().union(*map(definitions.views_in, views))) if views else {}
+        return definitions.reading(definition, statement, names, kept.values())
 
     def may_serve(self, ids: Collection[GlobalId]) -> bool:
         """Returns whether an index has rows of its own on any of some objects, or on a plain view that they read."""
         state = self.engine.catalog.state()
         rows = ((id, state.object(id)) for id in ids)
-        views = [self.views_in(id) for id, row in rows if row is not None and row.kind == "view"]
+        views = [self.engine.definitions.views_in(id) for id, row in rows if row is not None and row.kind == "view"]
         return any(one.has_collection for one in self._on(frozenset(ids).union(*views)))
 
     def _readable(self, on: GlobalId, indexes: Sequence[ObjectRow]) -> Iterator[ObjectRow]:
@@ -138,34 +149,6 @@ class QueryIndexes:
             yield index
 
 
-@dataclass
-class _IndexedViews:
-    """A resolver in which a view that an index keeps stands for what the index holds."""
-
-    indexes: QueryIndexes
-    inner: Resolver
-
-    def resolve(self, name: tuple[str, ...]) -> Item | None:
-        item = self.inner.resolve(name)
-        if item is None or item.expansion is None:
-            return item
-        kept = self.indexes.of_views(self.indexes.views_in(item.id))
-        return replace(item, expansion=self._relation(item, item.expansion, kept)) if kept else item
-
-    def names(self) -> tuple[str, ...]:
-        return self.inner.names()
-
-    def _relation(self, item: Item, expansion: Relation, kept: Mapping[GlobalId, ObjectRow]) -> Relation:
-        if item.id in kept:
-            return _contents(kept[item.id], Get(item.id, item.relation_type, item.name))
-        engine = self.indexes.engine
-        row = engine.catalog.object(item.id)
-        (statement,) = parse(row.sql)
-        assert isinstance(statement, CreateView)
-        names = _IndexedViews(self.indexes, engine.definitions.as_created(row))
-        return define(statement, names, default_timeline=str(row.timeline), name=row.created_as).relation or expansion
-
-
 def _asked(relation: Relation) -> Get | None:
     """Returns what is read of which only some rows are asked for."""
     match relation:
@@ -173,10 +156,6 @@ def _asked(relation: Relation) -> Get | None:
             return get
         case _:
             return None
-
-
-def _contents(index: ObjectRow, on: Get) -> Get:
-    return Get(index.id, on.relation_type, f"{index.name} (index of {on.name})")
 
 
 def _asks_for(asked: Lookup, key: Sequence[int]) -> bool:

@@ -734,7 +734,8 @@ class Session:
         if isinstance(target, Name):
             definition = definitions.definition(self._names.readable(target).id)
         else:
-            definition = define(target, self._names, default_timeline=self._engine.project.timeline)
+            without = define(target, self._names, default_timeline=self._engine.project.timeline)
+            definition = QueryIndexes(self._engine).over(without, target, self._names)
         read = definition.relation
         if read is None and definition.on is not None:
             read = definition.on.contents()

@@ -162,9 +162,12 @@ def _maintained(
     text = f"CREATE TEMPORARY MATERIALIZED VIEW mz_subscribed AS {query.text}"
     (statement,) = parse(text)
     assert isinstance(statement, CreateMaterializedView)
-    definition = define(replace(statement, query=query, offset=offset), names, default_timeline=engine.project.timeline)
-    ensure_within_limit(definition, engine.project)
-    new = engine.definitions.new_objects(definition, as_of=None if as_of is None else as_of.time)
+    statement = replace(statement, query=query, offset=offset)
+    definition = define(statement, names, default_timeline=engine.project.timeline)
+    time = None if as_of is None else as_of.time
+    planned = QueryIndexes(engine, time).over(definition, statement, names)
+    ensure_within_limit(planned, engine.project)
+    new = engine.definitions.new_objects(planned, as_of=time)
     created = engine.catalog.create_objects(names.kept(new))[-1]
     held.callback(_drop, engine, created.id)
     if created.timeline is not None:

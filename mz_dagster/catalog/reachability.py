@@ -68,8 +68,8 @@ def needed(entries: Mapping[GlobalId, Entry], doomed: Collection[GlobalId] = ())
         for entry in entries.values():
             if entry.id in doomed or entry.kind not in ("index", "arrangement"):
                 continue
-            # Its own arrangements go with an index, not the other way round.
-            others = [one for one in entry.dependencies if one not in entries or entries[one].owner != entry.id]
+            # Its own arrangements, and other indexes that it reads, go with an index, not the other way round.
+            others = [one for one in entry.dependencies if one not in entries or not _goes_by(entries[one], entry)]
             if _goes_with(entry, others, reached):
                 keep(entry.id)
     return frozenset(reached)
@@ -79,6 +79,10 @@ def _is_root(entry: Entry) -> bool:
     if entry.kind == "arrangement" and entry.name is None:
         return entry.owner is None and not entry.was_used and entry.created_as is None
     return entry.kind != "index" and (entry.name is not None or entry.created_as is None or entry.is_kept)
+
+
+def _goes_by(one: Entry, entry: Entry) -> bool:
+    return one.owner == entry.id or (one.kind == "index" and entry.kind == "index")
 
 
 def _goes_with(entry: Entry, dependencies: Collection[GlobalId], reached: Collection[GlobalId]) -> bool:

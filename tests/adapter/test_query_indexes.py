@@ -127,7 +127,7 @@ def test_what_a_transaction_creates_is_read_in_it(connection: Connection) -> Non
     assert rows(connection, "SELECT * FROM of_sums") == {(1,): 1}
 
 
-def test_what_is_defined_over_the_view_computes_its_query(connection: Connection, tmp_path: Path) -> None:
+def test_what_is_defined_over_the_view_goes_on_without_its_index(connection: Connection, tmp_path: Path) -> None:
     connection.execute("CREATE INDEX sums_by_b ON sums (b)")
     connection.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM sums")
     connection.execute("DROP INDEX sums_by_b")

@@ -67,6 +67,7 @@ class Tally:
         errors: How many of them were errors.
         loose: How many may legally differ, since an optimizer may move an error.
         moved: How many of these did.
+        indexes: How often a view's plan reads the index of another.
         operators: How often each operator stood in an accepted view's plan.
         shapes: How many views there were of each shape of query.
     """
@@ -77,6 +78,7 @@ class Tally:
     errors: int = 0
     loose: int = 0
     moved: int = 0
+    indexes: int = 0
     operators: Counter[str] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
 
@@ -98,6 +100,7 @@ class Tally:
         self.errors += other.errors
         self.loose += other.loose
         self.moved += other.moved
+        self.indexes += other.indexes
         self.operators.update(other.operators)
         self.shapes.update(other.shapes)
 
@@ -111,12 +114,14 @@ class Tally:
         assert not never, f"operators that no view exercised: {sorted(never)}"
         assert self.operators["arrangement"], "no view needed an arrangement"
         assert self.errors, "no answer was an error"
+        assert self.indexes, "no view read an index"
         assert not self.operators.keys() & UNREACHED, "SQL reaches an operator that is said to be unreached"
 
     def __str__(self) -> str:
         return (
             f"{self.queries} queries, {self.acceptance:.0%} accepted; {self.compared} answers compared, {self.errors} "
             f"errors; {self.loose} with movable errors, {self.moved} moved; "
+            f"{self.indexes} indexes read; "
             f"{dict(self.shapes)}; {dict(self.operators)}; "
             f"refused: {dict(self.refused)}"
         )
@@ -179,6 +184,9 @@ class World:
         self._say = say
         self._tables: list[Relation] = []
         self._views: dict[str, View] = {}
+        #: Of what indexes there are, so that the rest of a world is the same with and without.
+        self._indexing = random.Random(f"indexes {seed}")
+        self._indexed: list[str] = []
         self._column_names = [self._named(f"n{i}") for i in range(8)]
         self._queries = Queries(self.random)
         #: The time of each write and the state it made, ascending; state 0 holds nothing.
@@ -220,6 +228,7 @@ class World:
             if not query.temporal:  # nobody would know at which time it was answered
                 self._select(query)
         self._step()
+        self._check_planned_alike()
         self._compare()
         self._compare_directly()
 
@@ -277,7 +286,20 @@ class World:
         if materialized:
             plan = engine.definitions.definition(engine.collection_of(unquoted(name))).plan
             assert plan is not None
+            self.tally.indexes += len(engine.definitions.definition(engine.collection_of(unquoted(name))).indexes)
             self.tally.operators.update(_operators(plan))
+        elif self._indexing.random() < 0.6:
+            self._create_index(name)
+
+    def _create_index(self, view: str) -> None:
+        """Has a plain view kept by an index, which what is defined over it from now on reads."""
+        index = f"kept_{len(self._views)}"
+        try:
+            self._execute(f"CREATE INDEX {index} ON {view}")
+        except (NotSupportedError, ProgrammingError) as refusal:  # what is over constants, or has a reader's time
+            self._say(f"-- refused: {refusal}")
+        else:
+            self._indexed.append(index)
 
     def _refused(self, refusal: Exception) -> None:
         reason = str(refusal).splitlines()[0]
@@ -344,6 +366,8 @@ class World:
             change = source.choice(("SET (RETAIN HISTORY FOR '1 s')", "SET (RETAIN HISTORY FOR '3 s')",
                                     "RESET (RETAIN HISTORY)"))  # fmt: skip
             self._execute(f"ALTER {named[0]} {named[1]} {change}")
+        if self._indexed and self._indexing.random() < 0.1:
+            self._execute(f"DROP INDEX {self._indexed.pop(self._indexing.randrange(len(self._indexed)))}")
         if source.random() < 0.25:
             self._say("-- compact")
             for line in self._connection.engine.compact(thorough=source.random() < 0.3):
@@ -352,6 +376,12 @@ class World:
             self._say("-- restart")
             self._connection.close()
             self._open()
+            self._check_planned_alike()
+
+    def _check_planned_alike(self) -> None:
+        engine = self._connection.engine
+        for id in engine.replan():
+            raise Disagreement(f"seed {self.seed}: {engine.names()[id]} is not planned as it was when it was created")
 
     def _maintained(self) -> list[tuple[str, str]]:
         return [("MATERIALIZED VIEW", one.name) for one in self._views.values() if one.materialized]

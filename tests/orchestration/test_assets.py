@@ -80,7 +80,7 @@ def test_sources_views_and_indexes_are_assets_and_plain_views_are_looked_through
     assert reads == {
         "orders": set(),
         "customers": set(),
-        "ordered": {"orders", "customers"},
+        "ordered": {"orders", "customers", "named_by_city"},
         "ordered_by_city": {"ordered"},
         "named_by_city": {"orders", "customers"},
     }
@@ -92,7 +92,7 @@ def test_assets_outside_are_dependencies_also_those_of_plain_views(project: Proj
     (project.assets / "orders.sql").write_text(text)
     specs = by_name(build_mz_asset_specs(project))
     reads = {name: {dep.asset_key.to_user_string() for dep in spec.deps} for name, spec in specs.items()}
-    assert reads["ordered"] == {"orders", "customers", "prices", "crm/branches"}
+    assert reads["ordered"] == {"orders", "customers", "named_by_city", "prices", "crm/branches"}
     assert reads["ordered_by_city"] == {"ordered"}
     assert reads["named_by_city"] == {"orders", "customers", "crm/branches"}
 
@@ -131,7 +131,8 @@ def test_a_specification_shows_its_sql_its_plan_and_where_it_stands(
 ) -> None:
     metadata = specs["ordered"].metadata
     assert metadata["mz/sql"].value.startswith("```sql\nCREATE MATERIALIZED VIEW ordered AS")
-    assert "DeltaJoin" in metadata["mz/plan"].value
+    assert "DeltaJoin" in specs["named_by_city"].metadata["mz/plan"].value
+    assert "Read named_by_city (index of named)" in metadata["mz/plan"].value
     assert "writes per step: at most 1" in metadata["mz/plan"].value
     assert "mz/plan" not in specs["orders"].metadata
     (reference,) = metadata["dagster/code_references"].code_references
@@ -163,7 +164,8 @@ def test_column_lineage_goes_through_plain_views_to_columns_of_assets(specs: Map
 def test_a_translator_changes_keys_and_with_them_dependencies_and_lineage(project: Project) -> None:
     specs = by_name(build_mz_asset_specs(project, translator=Prefixed()))
     ordered = specs["mz/ordered"]
-    assert {dep.asset_key.to_user_string() for dep in ordered.deps} == {"mz/orders", "mz/customers"}
+    read = {"mz/orders", "mz/customers", "mz/named_by_city"}
+    assert {dep.asset_key.to_user_string() for dep in ordered.deps} == read
     assert lineage_of(ordered)["city"] == {"mz/customers.city"}
     assert ordered.group_name == "mine"
     assert ordered.freshness_policy is not None
@@ -183,6 +185,7 @@ def test_what_a_translator_says_an_asset_reads_is_kept(project: Project) -> None
     assert {dep.asset_key.to_user_string(): dep.partition_mapping for dep in specs["ordered"].deps} == {
         "orders": dg.AllPartitionMapping(),
         "customers": None,
+        "named_by_city": None,
     }
 
 
