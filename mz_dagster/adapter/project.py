@@ -45,6 +45,7 @@ _VARIABLE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _STORES = [one for one in OBJECT_STORES.values() if one is not Web]
 #: The settings of `storage` that are secret.
 _SECRETS = frozenset(option.replace(" ", "_") for one in _STORES for option in one.secrets)
+_OBJECT = re.compile(r"(s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._=-]+)+")
 _BUCKET = re.compile(r"(?P<scheme>s3|gs|az)://[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9._=-]+)*/?")
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|file:.+")
 _URL = re.compile(r"https?://[^/@\s]+(/[^@\s]*)?")
@@ -173,7 +174,8 @@ class Project:
         retention_ms: How much history every collection keeps readable behind its upper; None keeps all.
         source_folders: Folders outside of the project in which, and below which, folders of sources may be.
         output_folders: Folders outside of the project in which, and below which, COPY and sinks may write.
-        manifest: The file that says which versions of what sinks write belong together; None for none.
+        manifest: The file that says which versions of what sinks write belong together, or its URI; None for none.
+        manifest_connection: What leads to the store that the URI is of.
         expect_files_ms: For how long after a source's files are sealed they have to stay where they are, in the
             timeline's milliseconds.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
@@ -208,6 +210,7 @@ class Project:
     source_folders: tuple[Path, ...] = ()
     output_folders: tuple[Path, ...] = ()
     manifest: str | None = None
+    manifest_connection: str | None = None
     expect_files_ms: int = 0
     inlining: Inlining | None = None
     hot_bytes: int | None = None
@@ -284,12 +287,14 @@ class Project:
         return found
 
     def manifest_path(self) -> Path | None:
-        """Returns the file that says which versions of what sinks write belong together; None for none.
+        """Returns the file that says which versions of what sinks write belong together; None for none, or in a store.
 
         Raises:
             FolderNotAllowed: As `output_path`.
         """
-        return None if self.manifest is None else self.output_path(self.manifest)
+        if self.manifest is None or self.manifest_connection is not None:
+            return None
+        return self.output_path(self.manifest)
 
     def output_path(self, path: str) -> Path:
         """Returns what COPY is to write, relative to the root, if it may be written there.
@@ -439,7 +444,19 @@ class Project:
         expect_files_ms = sources.duration_ms("expect_files", otherwise=0)
         folders = tuple(root / one for one in sources.texts("folders"))
         output_folders = tuple(root / one for one in outputs.texts("folders"))
-        manifest = outputs.text("manifest")
+        manifest, manifest_connection = outputs.text("manifest"), outputs.text("connection")
+        if manifest_connection is not None and (manifest is None or not _OBJECT.fullmatch(manifest)):
+            raise outputs.refused(
+                "connection",
+                "leads to a manifest in a store, and none is named",
+                'Write manifest = "s3://bucket/path.json", or gs:// or az://, or leave the connection away.',
+            )
+        if manifest_connection is None and manifest is not None and "://" in manifest:
+            raise outputs.refused(
+                "manifest",
+                "is reached by no connection",
+                'Write connection = "name", the name of a CONNECTION, beside it.',
+            )
         lease_ms = leases.duration_ms("duration", otherwise=LEASE_MS)
         if not SHORTEST_LEASE_MS <= lease_ms <= LONGEST_LEASE_MS:
             raise BadSettings(
@@ -486,6 +503,7 @@ class Project:
             source_folders=folders,
             output_folders=output_folders,
             manifest=manifest,
+            manifest_connection=manifest_connection,
             expect_files_ms=expect_files_ms,
             lease_ms=lease_ms,
             hydration_deadline_ms=hydration_deadline_ms,

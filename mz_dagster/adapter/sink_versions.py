@@ -5,7 +5,7 @@ which the sinks of a timeline stand. What each has written says which version ha
 versions are what the views of one transaction of the project would be `AS OF` T, whoever reads them and how much later.
 
     mz_internal.mz_sink_versions    each sink with the time at which it stands, T, and the versions of both
-    outputs.manifest in mz.toml     a file of JSON with T and the versions, for readers that ask no database
+    outputs.manifest in mz.toml     a file or an object of JSON with T and the versions, for those that ask no database
 
 The file follows from the catalog and the tables alone. It is written after a step has sealed where its sinks stand, and
 takes the place of the one before at once; whoever is killed before that leaves that one, which says what was true and
@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called
-from mz_dagster.adapter.copy_to_file import written_whole
+from mz_dagster.adapter.copy_to_file import FileNotWritten, written_whole
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error, one_line
 from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.sink.sink import Sink
+from mz_dagster.storage.stored_object import StoredObject
 
 logger = logging.getLogger("mz_dagster.sinks")
 
@@ -94,14 +96,22 @@ def write_manifest(project: Project, catalog: Catalog, definitions: CatalogDefin
 
     Raises:
         FileNotWritten: It cannot be written; what was there is as it was.
+        ObjectUnreachable: The store of it cannot be reached.
     """
-    path = project.manifest_path()
-    if path is None:
+    if project.manifest is None:
         return
     by_timeline: dict[str, list[SinkVersions]] = {}
     for one in sink_versions(catalog, definitions):
         by_timeline.setdefault(one.timeline, []).append(one)
-    before = _written_before(path)
+    place = project.manifest_path() or _object(project, definitions)
+    if place is None:
+        if by_timeline:
+            raise FileNotWritten(
+                f'could not write "{project.manifest}": no connection "{project.manifest_connection}" leads there',
+                hint='CREATE CONNECTION of that name, or name another one by outputs.connection in "mz.toml".',
+            )
+        return
+    before = _timelines_of(place.read() if isinstance(place, StoredObject) else _content(place))
     timelines: dict[str, object] = {}
     for name, sinks in sorted(by_timeline.items()):
         if all(one.common_version is not None for one in sinks):
@@ -109,16 +119,38 @@ def write_manifest(project: Project, catalog: Catalog, definitions: CatalogDefin
             timelines[name] = {"tick": sinks[0].common_tick, "sinks": tables}
         elif name in before:
             timelines[name] = before[name]
-    if timelines != before:
-        with written_whole(path) as file:
-            content = {"project": project.name, "timelines": timelines}
-            file.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+    if timelines == before:
+        return
+    said = {"project": project.name, "timelines": timelines}
+    content = json.dumps(said, indent=2, ensure_ascii=False).encode() + b"\n"
+    if isinstance(place, StoredObject):
+        place.write(content)
+        return
+    with written_whole(place) as file:
+        file.write(content)
 
 
-def _written_before(path: Path) -> Mapping[str, object]:
-    """Returns what the file says of each timeline; nothing if there is none, or another one."""
+def _content(path: Path) -> bytes:
     try:
-        found = json.loads(path.read_bytes())["timelines"]
-    except (OSError, ValueError, TypeError, KeyError):
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _object(project: Project, definitions: CatalogDefinitions) -> StoredObject | None:
+    """Returns the object of a store that the manifest is, None if the connection to it is not there."""
+    uri, connection = project.manifest or "", project.manifest_connection or ""
+    item = definitions.resolve(tuple(connection.split(".")))
+    store = None if item is None else item.means
+    if not isinstance(store, ObjectStore) or uri.partition("://")[0] not in store.schemes:
+        return None
+    return StoredObject(uri, store, project.root)
+
+
+def _timelines_of(content: bytes) -> Mapping[str, object]:
+    """Returns what a manifest says of each timeline; nothing if it is none."""
+    try:
+        found = json.loads(content)["timelines"]
+    except (ValueError, TypeError, KeyError):
         return {}
     return found if isinstance(found, dict) else {}

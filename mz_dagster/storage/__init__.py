@@ -23,6 +23,7 @@ Files, in the order of import:
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `open_tables`, `known_files`: tables that are open already; what their logs said before;
 - `shard_place`, `shard_bucket`: where shards lie, and when what is written there lasts: a folder, a bucket;
+- `table_place`, `stored_object`: where tables and single objects of others lie;
 - `inlined`: batches that are stored in the catalog, with their seals;
 - `local_shards`: the implementation in process, on `deltalake` and pyarrow;
 - `spark_shards`: the implementation on Spark;
@@ -42,8 +43,8 @@ Open to other layers beside this front door: `append`, `arrow_schema`, `batch_st
 `renewal`, `row_numbers`, `shard_bucket`, `shard_copy`, `shard_place`, `shards`, `sink.delta_columns`,
 `sink.delta_sink`, `sink.sink`, `source`, `source.bucket`, `source.delta.delta_source`, `source.file_place`,
 `source.folder`, `source.iceberg.iceberg_source`, `source.table_source`, `source.unreadable_files`, `source.web`,
-`spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `sweep`,
-`table_log`, `table_place`.
+`spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`,
+`stored_object`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

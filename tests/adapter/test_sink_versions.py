@@ -15,9 +15,11 @@ from deltalake import DeltaTable
 
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.copy_to_file import FileNotWritten
-from mz_dagster.adapter.project import FolderNotAllowed
+from mz_dagster.adapter.project import BadSettings, FolderNotAllowed
+from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from tests.forks import forks
+from tests.object_store import BUCKET, opened_beside, running_store
 from tests.opened import opened
 
 TIMELINE = "default"
@@ -104,6 +106,57 @@ def test_what_belongs_together_is_one_moment(tmp_path: Path, seed: int) -> None:
                     connection.execute(f"SELECT a, b FROM {SINKS[name]} AS OF {own}").fetchall()
                 )
                 assert common_version <= version
+
+
+def test_the_manifest_may_be_in_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_store() as store:
+        said = f'manifest = "s3://{BUCKET}/out/tables.json"\nconnection = "store"\n'
+        (tmp_path / "mz.toml").write_text(f'[project]\nname = "shop"\n[outputs]\n{said}')
+        with opened_beside(store, tmp_path, monkeypatch) as connection:
+            connection.execute("CREATE TABLE t (a integer)")
+            connection.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM t")
+            into = f"DELTA (URI 's3://{BUCKET}/out/v', CONNECTION store) ENVELOPE UPSERT"
+            connection.execute(f"CREATE SINK rows FROM v INTO {into}")
+            for number in range(2):
+                connection.execute(f"INSERT INTO t VALUES ({number})")
+                engine = connection.engine
+                engine.poll(TIMELINE)
+                tick = engine.catalog.last_tick(TIMELINE)
+                assert tick is not None
+                engine.step(TIMELINE, tick)
+                found = json.loads(store.client().get_object(Bucket=BUCKET, Key="out/tables.json")["Body"].read())
+                (version,) = (one[3] for one in versions(connection).values())
+                assert found["timelines"]["default"]["tick"] == tick
+                place = f"s3://{BUCKET}/out/v"
+                assert found["timelines"]["default"]["sinks"] == {"rows": {"place": place, "version": version}}
+            monkeypatch.setenv("STORE_SECRET", "wrong, for moto does not look")
+            monkeypatch.delenv("STORE_SECRET")
+            connection.execute("INSERT INTO t VALUES (9)")
+            engine.poll(TIMELINE)
+            with pytest.raises(Error, match="STORE_SECRET"):
+                engine.step(TIMELINE, engine.catalog.last_tick(TIMELINE) or 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ('manifest = "s3://b/x.json"', "is reached by no connection"),
+        ('manifest = "x.json"\nconnection = "c"', "leads to a manifest in a store, and none is named"),
+        ('connection = "c"', "leads to a manifest in a store, and none is named"),
+    ],
+)
+def test_a_manifest_in_a_store_needs_a_connection(tmp_path: Path, said: str, why: str) -> None:
+    (tmp_path / "mz.toml").write_text(f'[project]\nname = "shop"\n[outputs]\n{said}\n')
+    with pytest.raises(BadSettings, match=why), opened(tmp_path):
+        pass
+
+
+def test_a_connection_that_is_not_there_is_told(tmp_path: Path) -> None:
+    make(tmp_path)
+    said = 'manifest = "s3://b/x.json"\nconnection = "nope"\n'
+    (tmp_path / "mz.toml").write_text(f'[project]\nname = "shop"\n[outputs]\n{said}')
+    with opened(tmp_path) as connection, pytest.raises(FileNotWritten, match='no connection "nope" leads there'):
+        step(connection)
 
 
 def step_until_killed(root: str, fail_point: str) -> None:
