@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.clock import Clock
 from mz_dagster.compute import StepReport
 from mz_dagster.formalism import GlobalId
@@ -55,15 +56,13 @@ class SessionState:
     Attributes:
         role: Whose it is.
         application: What its client calls itself.
-        connection_id: By what number its client knows it, and could cancel it; None of one in this process.
-        address: Where its client is; None of one in this process.
+        client: Its client; None of one in this process.
         transaction: The transaction block that is open.
     """
 
     role: str
     application: str
-    connection_id: int | None
-    address: str | None
+    client: WireClient | None
     transaction: TransactionState | None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.access import InsufficientPrivilege
+from mz_dagster.adapter.backend_signals import Signal
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
@@ -59,6 +60,9 @@ class Reads:
 
     def select(self, statement: Select, parameters: Sequence[object]) -> Result:
         """Returns the rows of a query."""
+        if (signal := Signal.of(statement.query)) is not None:
+            asked = self.select(replace(statement, query=signal.query), parameters)
+            return signal.sent(asked, self.peeks.engine.activity, self.circumstances().user)
         return self._selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
 
     def subscribe(self, statement: Subscribe, parameters: Sequence[object]) -> Result:
@@ -109,6 +113,9 @@ class Reads:
 
     def described(self, statement: Select, parameters: Sequence[object]) -> tuple[Column, ...]:
         """Returns the columns of a query; what it takes open parameters to be is noted in them."""
+        if (signal := Signal.of(statement.query)) is not None:
+            self.described(replace(statement, query=signal.query), parameters)
+            return signal.columns
         plans = self.peeks.engine.planned_queries
         state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)

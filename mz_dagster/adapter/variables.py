@@ -112,14 +112,8 @@ class Variables:
 
     def told(self) -> SessionState:
         """Returns how the session is now."""
-        client, block = self.client, self.transaction
-        return SessionState(
-            self.user,
-            self.changed.get("application_name", ""),
-            None if client is None else client.process_id,
-            None if client is None else client.address,
-            None if block is None else block.told(),
-        )
+        block = None if self.transaction is None else self.transaction.told()
+        return SessionState(self.user, self.changed.get("application_name", ""), self.client, block)
 
     # ---- transaction blocks
 

@@ -31,6 +31,14 @@ class WireClient(Protocol):
         """Where it is."""
         ...
 
+    def cancel(self) -> None:
+        """Ends what it executes, if it does."""
+        ...
+
+    def terminate(self) -> None:
+        """Ends its connection."""
+        ...
+
     def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
         """Asks the client for rows of some columns, and yields them once all have come.
 

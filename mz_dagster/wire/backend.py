@@ -243,6 +243,12 @@ class Backend:
         if not self.cancellation.cancel(why) and awaited is not None:
             self.connection.engine.group_commit.withdraw(awaited, StatementCancelled(why, hint="Nothing was written."))
 
+    def terminate(self) -> None:
+        """Ends the connection, and what the client executes."""
+        self.cancel("terminating connection due to administrator command")
+        with contextlib.suppress(OSError):
+            self.client.shutdown(socket.SHUT_RDWR)
+
     def refuse(self) -> None:
         """Tells the client that there are too many."""
         try:

@@ -160,9 +160,7 @@ class Server:
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         for one in self.backends():
-            one.cancel("terminating connection due to administrator command")
-            with suppress(OSError):
-                one.client.shutdown(socket.SHUT_RDWR)
+            one.terminate()
         self._turns.close(_END_S)  # they end in the catalog as well, which whoever closes this closes next
 
     def __enter__(self) -> Self:

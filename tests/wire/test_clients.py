@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -225,6 +226,53 @@ def test_a_query_ends_when_it_is_cancelled_or_its_time_is_up(tmp_path: Path) -> 
         assert connection.execute("SELECT 1").fetchone() == (1,)
         connection.execute("RESET statement_timeout")
         assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_a_client_ends_what_others_do_by_their_process_ids(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text("[reads]\nas_of_deadline = '2 h'\n")
+    with (
+        open_server(tmp_path) as server,
+        psycopg.connect(dsn(server), autocommit=True) as connection,
+        psycopg.connect(dsn(server), autocommit=True, application_name="waits") as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        connection.execute(TABLE)
+        waiting = pool.submit(
+            other.execute, f"SELECT * FROM t AS OF {time.time_ns() // 1_000_000 + 3_600_000}".encode()
+        )
+        until = time.monotonic() + 30
+        while sum(one.cancellation._thread is not None for one in server.backends()) == 0:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        told = connection.execute("SELECT pg_cancel_backend(pid) AS done FROM pg_stat_activity "
+                                  "WHERE application_name = %s", ("waits",))  # fmt: skip
+        assert (told.description or [])[0].name == "done"
+        assert told.fetchall() == [(True,)]
+        with pytest.raises(psycopg.errors.QueryCanceled, match="due to user request"):
+            waiting.result(timeout=30)
+        assert other.execute("SELECT 1").fetchall() == [(1,)]
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute("SELECT pg_cancel_backend(pg_backend_pid())")
+        known = (
+            "SELECT pg_cancel_backend(-1)",
+            "SELECT pg_terminate_backend(NULL) c",
+            "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = '2147483647'",
+        )
+        assert [connection.execute(one.encode()).fetchall() for one in known] == [[(False,)], [(None,)], []]
+        connection.execute("CREATE USER ann PASSWORD 'one'")
+        with psycopg.connect(dsn(server), user="ann", password="one", autocommit=True) as ann:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied to terminate"):
+                ann.execute("SELECT pg_terminate_backend(%s)", (other.info.backend_pid,))
+            with psycopg.connect(dsn(server), user="ann", password="one") as own:
+                assert ann.execute("SELECT pg_terminate_backend(%s)", (own.info.backend_pid,)).fetchall() == [(True,)]
+                with pytest.raises(psycopg.OperationalError):
+                    own.execute("SELECT 1")
+        for refused in ("SELECT a, pg_cancel_backend(1) FROM t", "SELECT pg_cancel_backend(1) + 1"):
+            with pytest.raises(psycopg.errors.FeatureNotSupported, match="pg_cancel_backend"):
+                connection.execute(refused.encode())
+        connection.execute("SELECT pg_terminate_backend(%s)", (other.info.backend_pid,))
+        with pytest.raises(psycopg.OperationalError):
+            other.execute("SELECT 1")
 
 
 def test_there_may_be_so_many_clients_and_no_more(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from mz_dagster.adapter.system_catalogs import Facts
 
 def _sessions(facts: Facts) -> Iterable[Row]:
     for id, began_ms, one in facts.inspection.activity.sessions():
-        yield (id, one.connection_id, one.role, one.address, one.application, moment(began_ms))
+        known_by = (None, None) if one.client is None else (one.client.process_id, one.client.address)
+        yield (id, known_by[0], one.role, known_by[1], one.application, moment(began_ms))
 
 
 def _transactions(facts: Facts) -> Iterable[Row]:

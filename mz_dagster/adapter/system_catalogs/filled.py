@@ -529,7 +529,7 @@ def _activity(facts: Facts) -> Iterator[Cells]:
         known: Cells = {
             "datid": DATABASE_ID,
             "datname": facts.database,
-            "pid": os.getpid() if one.connection_id is None else one.connection_id,
+            "pid": os.getpid() if one.client is None else one.client.process_id,
             "usesysid": roles[one.role].id if one.role in roles else None,
             "usename": one.role,
             "application_name": one.application,
@@ -540,7 +540,7 @@ def _activity(facts: Facts) -> Iterator[Cells]:
         block = one.transaction
         yield {
             **known,
-            "client_addr": one.address,
+            "client_addr": None if one.client is None else one.client.address,
             "backend_start": moment(began_ms),
             "xact_start": None if block is None else moment(block.began_ms),
             "state": None if block is None else f"idle in transaction{' (aborted)' if block.is_failed else ''}",
