@@ -2,7 +2,7 @@
 
     import mz_dagster
     connection = mz_dagster.connect("path/to/folder")       # a PEP 249 connection; creates an embedded project
-    frame = mz_dagster.read(spark, "departures", as_of)     # a view at a time, as a Spark DataFrame
+    frame = mz_dagster.read(spark, "departures", as_of)     # a view at a time, as a DataFrame of Spark or another
 
 What PEP 249 wants of a module besides is in `mz_dagster.dbapi`.
 

@@ -33,7 +33,7 @@ In the order of import:
 - `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.
 - `checks`, `checking`: tests of data that are maintained, and what they say.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
-- `reading`: a collection at a time as a Spark DataFrame.
+- `reading`: a collection at a time as a DataFrame of Spark, Polars or pandas, or as batches of Arrow.
 - `settings_text`: a project's settings without its secrets, or with another catalog.
 
 It plans nothing itself, renders nothing and writes no batch but a table's.
