@@ -5,6 +5,7 @@
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
     copying      COPY's formats: text, CSV and binary
     statements   a client's text as ours, `$1` is `?`; prepared statements and portals
+    driver_questions    what drivers ask of their own accord, in words that a query has here
     answers      what is sent of results and errors
     types        object ids of types, and cells as text and in binary, as PostgreSQL's
     credentials  who may connect: a password in a file that only its owner can read

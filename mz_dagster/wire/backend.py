@@ -44,7 +44,7 @@ from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_
 from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
-from mz_dagster.wire.types import parameter_of, parameter_type, unsized, wire_type
+from mz_dagster.wire.types import is_enumerated, parameter_of, parameter_type, unsized, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -583,8 +583,10 @@ class Backend:
             return prepared.types
         every = [one.types if isinstance(one, OpenParameter) else [one.type] for one in asked]
         found = [{*map(unsized, types)} for types in every]
-        if isinstance(prepared.parsed, Insert):  # what is cut or rounded is so as it is read
-            found = [one if one == {*types} else set() for one, types in zip(found, every, strict=True)]
+        is_insert = isinstance(prepared.parsed, Insert)  # what is cut or rounded is so as it is read
+        for one, types in zip(found, every, strict=True):
+            if (is_insert and one != {*types}) or any(map(is_enumerated, types)):  # which a client sends as a text
+                one.clear()
         return [types.pop() if len(types) == 1 else None for types in found]
 
     @staticmethod

@@ -16,6 +16,7 @@ from mz_dagster.sql import Statement
 from mz_dagster.sql.errors import InvalidSyntax, UndefinedParameter, error_of
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.parsed_texts import fragments_of
+from mz_dagster.wire.driver_questions import in_known_words
 from mz_dagster.wire.types import spelled_type
 
 
@@ -47,6 +48,7 @@ class ClientStatement:
             >>> ClientStatement.of("SELECT $2, '$1', $1 + $2")
             ClientStatement(text="SELECT ? , '$1', ?  + ? ", places=(1, 0, 1), count=2, is_empty=False)
         """
+        text = in_known_words(text)
         fragments = fragments_of(text)
         if len(fragments) > 1:
             raise InvalidSyntax("cannot insert multiple commands into a prepared statement")

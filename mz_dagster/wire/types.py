@@ -135,6 +135,11 @@ def unsized(type_: ScalarType) -> ScalarType:
     return parameter_type(wire_type(type_).id) or TEXT
 
 
+def is_enumerated(type_: ScalarType) -> bool:
+    """Returns whether a type is an enumeration or an array of one."""
+    return (type_.array_element or type_).enumeration is not None
+
+
 def spelled_type(text: str, type_: ScalarType) -> ScalarType:
     """Returns the type of a parameter that is sent as a text: an array's object id says nothing of its dimensions."""
     return type_ if type_.element is None or not has_dimensions(text) else dimensioned(type_.element)
@@ -249,7 +254,7 @@ def parameter_of(data: bytes, type_: ScalarType, *, binary: bool) -> object:
     Raises:
         InvalidParameterValue: It is none of its type.
     """
-    if not binary:
+    if not binary or type_ == TEXT:  # which is the same; of an enumeration the context tells what it is
         try:
             return data.decode()
         except UnicodeDecodeError as error:

@@ -18,9 +18,11 @@ from uuid import UUID
 import asyncpg
 import psycopg
 import pytest
+from asyncpg.introspection import INTRO_LOOKUP_TYPES, INTRO_LOOKUP_TYPES_13
 
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.wire import Server
+from tests.postgres_server import Postgres
 from tests.wire.conftest import dsn, open_server, password_of
 
 TABLE = "CREATE TABLE t (a integer PRIMARY KEY, b numeric(10, 2), c text, d timestamptz)"
@@ -110,6 +112,28 @@ def test_psycopg_reads_writes_and_commits(server: Server) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
+def test_values_of_enumerations_are_parameters(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True) as connection:
+        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+        connection.execute("CREATE TABLE t (a integer, m mood, ms mood[])")
+        for binary in (False, True):
+            cursor = connection.cursor(binary=binary)
+            cursor.execute("INSERT INTO t VALUES (1, %s, %s)", ("ok", ["ok", "sad"]))
+            for asked, values in (
+                ("m = %s", ("ok",)),
+                ("m = ANY(%s)", (["ok", "sad"],)),
+                ("m IN (%s, %s)", ("ok", "sad")),
+                ("m > %b::mood", ("sad",)),
+                ("%s = ANY(ms)", ("sad",)),
+            ):
+                found = cursor.execute(f"SELECT m, ms FROM t WHERE {asked}".encode(), values).fetchall()
+                assert found == [("ok", ["ok", "sad"])], asked
+            cursor.execute("UPDATE t SET m = %s WHERE m = %s", ("sad", "ok"))
+            assert cursor.execute("DELETE FROM t WHERE m = %s", ("sad",)).rowcount == 1
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            connection.execute("SELECT m FROM t WHERE m = %s", ("glad",))
+
+
 def test_what_a_session_has_kept_can_be_discarded(server: Server) -> None:
     with psycopg.connect(dsn(server), autocommit=True, prepare_threshold=0) as connection:
         connection.prepared_max = 2  # psycopg deallocates those beyond
@@ -185,6 +209,43 @@ def test_asyncpg_learns_types_of_parameters_before_their_values(server: Server) 
                 await connection.execute("INSERT INTO t (a) VALUES ($1)", 1)
         finally:
             await connection.close()
+
+    asyncio.run(use())
+
+
+def test_asyncpg_learns_what_arrays_are_made_of_as_of_postgresql(server: Server, postgres: Postgres) -> None:
+    where = {"host": "127.0.0.1", "port": server.port, "user": server.credentials.user, "database": "shop"}
+    arrays = [
+        ("integer[]", [1, None]), ("integer[]", [[1, 2], [3, 4]]), ("text[]", ["a", None, ""]),
+        ("uuid[]", [UUID(int=7)]), ("numeric[]", [Decimal("1.50"), None]), ("bytea[]", [b"\0"]),
+        ("timestamptz[]", [datetime(2022, 1, 1, tzinfo=UTC)]), ("date[]", [date(2020, 1, 1)]),
+        ("double precision[]", [0.5]), ("boolean[]", []), ("bigint[]", None),
+    ]  # fmt: skip
+
+    async def use() -> None:
+        theirs = await asyncpg.connect(host=str(postgres.socket_dir), user=postgres.user, database=postgres.database)
+        ours = await asyncpg.connect(**where, password=password_of(server), ssl=False, timeout=30)
+        try:
+            ids = await theirs.fetch(
+                "SELECT oid::int8 AS id, typname FROM pg_type WHERE oid IN (1007, 1009, 1231, 23, 19)"
+            )
+            for question in (INTRO_LOOKUP_TYPES, INTRO_LOOKUP_TYPES_13):
+                asked = [one["id"] for one in ids]
+                told, expected = [await one.fetch(question, asked) for one in (ours, theirs)]
+                assert {tuple(one.items()) for one in told} == {tuple(one.items()) for one in expected}
+            async with ours.transaction():
+                await ours.execute("CREATE TABLE a (id integer, ids integer[])")
+                await ours.execute("INSERT INTO a VALUES ($1, $2), ($3, NULL)", 1, [5, None], 2)
+                assert await ours.fetch("SELECT id, ids FROM a WHERE id = ANY($1)", [1, 7]) == [(1, [5, None])]
+                for type_, value in arrays:
+                    assert await ours.fetchval(f"SELECT $1::{type_}", value) == value
+            await ours.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+            await ours.execute("CREATE TABLE moods (m mood, ms mood[])")
+            await ours.execute("INSERT INTO moods VALUES ($1, '{ok,sad}')", "ok")
+            assert await ours.fetch("SELECT m, ms FROM moods WHERE m = $1", "ok") == [("ok", ["ok", "sad"])]
+        finally:
+            await ours.close()
+            await theirs.close()
 
     asyncio.run(use())
 
