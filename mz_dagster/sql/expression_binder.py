@@ -26,7 +26,9 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.functions.evaluation import known_value
-from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.functions.jsonb.path_syntax import NO_MOMENTS, path_of
+from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, TEXT, Kind, ScalarType
 from mz_dagster.sql.binding import BindingContext, Bound, argument_type
 from mz_dagster.sql.body_parser import Body
@@ -175,4 +177,17 @@ class ExpressionBinder(ABC):
                 ):
                     raise error_of(call, self.body.position(node))
             raise error_of(call, position)
+        _check_path(call, self.body.position(nodes[1]) if len(nodes) > 1 else position)
         return call
+
+
+def _check_path(call: Scalar, position: int) -> None:
+    """Raises what is wrong with a constant SQL/JSON path, which any row would find as well."""
+    match call:
+        case Call(function=name, arguments=(_, Literal(value=str() as path), *_)) if name.startswith("jsonb_path_"):
+            try:
+                path_of(path)
+            except SqlFailure as failure:
+                sqlstate, _, message = str(failure).partition(" ")
+                hint = "Find the text, and cast it: (j #>> '{at}')::timestamp." if message == NO_MOMENTS else None
+                raise error_of(Failure(sqlstate, message, hint), position) from None

@@ -70,9 +70,6 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
         reason = _LATER_AGGREGATE
     elif name in _TABLES and name not in TABLE_OVERLOADS:
         reason = "Functions that return rows are not maintained yet."
-    elif name.startswith("jsonb_path_"):
-        reason = "The language of its paths is not known here."
-        hint = "Use ->, ->>, #> and #>>, and jsonb_array_elements()."
     elif name in _POPULATING:
         reason = "Relations are no types here."
         hint = f"Write {name.replace('populate', 'to', 1)}(...) AS t (a integer, b text)."

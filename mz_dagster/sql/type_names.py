@@ -53,7 +53,8 @@ OTHER_TYPES = {
     "money": ("Its digits depend on a setting of the server.", "Use numeric(38, 2)."),
     "bit": ("Neither engine has its values.", "Use an integer, on which & | # ~ << >> work, or bytea."),
     "varbit": ("Neither engine has its values.", "Use bytea."),
-    **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8", "xml", "tsvector", "tsquery", "jsonpath"), _AS_TEXT),
+    **dict.fromkeys(("inet", "cidr", "macaddr", "macaddr8", "xml", "tsvector", "tsquery"), _AS_TEXT),
+    "jsonpath": ("A path is a text here.", "Leave the cast away, or use text."),
     **dict.fromkeys(
         ("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange", "int4multirange",
          "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),

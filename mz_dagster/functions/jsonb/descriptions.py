@@ -121,6 +121,53 @@ DESCRIPTIONS: Mapping[str, Description] = {
     "json_object_keys": Description(
         "The keys of an object.", '(SELECT count(*) FROM json_object_keys(\'{"a": 1, "b": 2}\'::json))', "2"
     ),
-    "@?": Description("Refused: whether a path finds something.", "", ""),
-    "@@": Description("Refused: whether a path's predicate holds.", "", ""),
+    "@?": Description(
+        "Whether a SQL/JSON path finds anything; NULL if the value is not as it says.",
+        "'{\"a\": [1, 2]}'::jsonb @? '$.a[*] ? (@ > 1)'",
+        "true",
+    ),
+    "@@": Description(
+        "The boolean that a SQL/JSON path finds; NULL if it is none.",
+        "'{\"a\": [1, 2]}'::jsonb @@ '$.a[*] > 1'",
+        "true",
+    ),
+    "jsonb_path_exists": Description(
+        "Whether a SQL/JSON path finds anything. All steps are there but `.datetime()`; a third argument has variables,"
+        " a fourth says whether errors of the data are NULL.",
+        "jsonb_path_exists('{\"a\": [1, 2]}'::jsonb, '$.a[*] ? (@ > $x)', '{\"x\": 1}'::jsonb)",
+        "true",
+    ),
+    "jsonb_path_match": Description(
+        "The boolean that a SQL/JSON path finds; NULL if it finds null.",
+        "jsonb_path_match('{\"a\": [1, 2]}'::jsonb, 'exists($.a[*] ? (@ > 2))')",
+        "false",
+    ),
+    "jsonb_path_query": Description(
+        "What a SQL/JSON path finds, in rows.",
+        "(SELECT max(q::text) FROM jsonb_path_query('{\"a\": [1, 2]}'::jsonb, '$.a[*]') AS r(q))",
+        "2",
+    ),
+    "jsonb_path_query_array": Description(
+        "The array of what a SQL/JSON path finds.",
+        "jsonb_path_query_array('{\"a\": [1, 2]}'::jsonb, '$.a[*].type()')",
+        '["number", "number"]',
+    ),
+    "jsonb_path_query_first": Description(
+        "The first of what a SQL/JSON path finds; NULL if that is nothing.",
+        "jsonb_path_query_first('{\"a\": [1, 2]}'::jsonb, '$.a[*] ? (@ > 1)')",
+        "2",
+    ),
+    **{
+        f"jsonb_path_{name}_tz": Description(
+            f"The same as `jsonb_path_{name}`: there are no moments in paths.",
+            f"jsonb_path_{name}_tz('{{\"a\": true}}'::jsonb, '$.a')",
+            result,
+        )
+        for name, result in (("exists", "true"), ("match", "true"), ("query_array", "[true]"), ("query_first", "true"))
+    },
+    "jsonb_path_query_tz": Description(
+        "The same as `jsonb_path_query`.",
+        "(SELECT max(q::text) FROM jsonb_path_query_tz('{\"a\": [1, 2]}'::jsonb, '$.a[*]') AS r(q))",
+        "2",
+    ),
 }

@@ -1,7 +1,7 @@
 """The operators and functions of jsonb.
 
 `to_jsonb`, `jsonb_build_object` and `jsonb_build_array` take arguments of any type: `functions/jsonb/as_jsonb.py` says
-what each becomes. A path is an array of text.
+what each becomes. A path is an array of text, or of `jsonb_path_` a text in SQL/JSON's language (`path_syntax`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,18 @@ _SETS: tuple[tuple[str, ScalarType], ...] = (
     ("jsonb_each", record_of((("key", TEXT), ("value", JSONB)))),
     ("jsonb_each_text", record_of((("key", TEXT), ("value", TEXT)))),
 )
-_JSONPATH = "the language of its paths is not known here"
+#: Functions of a path, and of its variables and whether errors of the data are silent: (name, result, may be NULL).
+_OF_PATHS = (
+    ("jsonb_path_exists", _B, True),
+    ("jsonb_path_match", _B, True),
+    ("jsonb_path_query", _ARRAY, False),
+    ("jsonb_path_query_array", _J, False),
+    ("jsonb_path_query_first", _J, True),
+)
+_PATH_ARGUMENTS = {"": (_J, _T), "_vars": (_J, _T, _J), "_silent": (_J, _T, _J, _B)}
+_PATH_OPERATORS = {"@?": "jsonb_path_exists_operator", "@@": "jsonb_path_match_operator"}
+#: What has a path as its second argument.
+PATH_FUNCTIONS = frozenset((*_PATH_OPERATORS, *(f"{name}{zoned}" for name, _, _ in _OF_PATHS for zoned in ("", "_tz"))))
 
 
 def functions() -> Iterator[Function]:
@@ -120,6 +131,12 @@ def functions() -> Iterator[Function]:
         yield Function(name, arguments, result, fallible=fallible)
     for name, _ in _SETS:
         yield Function(name, (_J,), _ARRAY, fallible=True)
+    for name, result, is_nullable in _OF_PATHS:
+        nullability = Nullability.ALWAYS if is_nullable else Nullability.IF_ANY_ARGUMENT
+        for ending, arguments in _PATH_ARGUMENTS.items():
+            yield Function(f"{name}{ending}", arguments, result, fallible=True, nullability=nullability)
+    for name in _PATH_OPERATORS.values():
+        yield Function(name, (_J, _T), _B, fallible=True, nullability=Nullability.ALWAYS)
     yield Function("jsonb_to_recordset", (_J,), _ARRAY, fallible=True)
     yield Function("jsonb_to_record", (_J,), _J, fallible=True)
     yield Function("member_jsonb", (_J, _T), _J, nullability=Nullability.ALWAYS)
@@ -136,11 +153,19 @@ def overloads() -> Iterator[Overload]:
             yield Overload(_CALLED[symbol], arguments, name)
     yield Overload("||", (_T, _J), "concat_text")
     yield Overload("||", (_J, _T), "concat_text")
-    for symbol in ("@?", "@@"):
-        yield Overload(symbol, (_J, _T), "", refused=_JSONPATH)
+    for symbol, name in _PATH_OPERATORS.items():
+        yield Overload(symbol, (_J, _T), name)
+    for name, result, _ in _OF_PATHS:
+        for ending, arguments in _PATH_ARGUMENTS.items() if result is not _ARRAY else ():
+            # Without moments in paths no time zone tells them apart.
+            yield Overload(name, arguments, f"{name}{ending}")
+            yield Overload(f"{name}_tz", arguments, f"{name}{ending}")
 
 
 def set_overloads() -> Iterator[Overload]:
     """Yields the functions that return rows."""
     for name, row in _SETS:
         yield Overload(name, (_J,), name, result=rows_of(row))
+    for ending, arguments in _PATH_ARGUMENTS.items():
+        for name in ("jsonb_path_query", "jsonb_path_query_tz"):
+            yield Overload(name, arguments, f"jsonb_path_query{ending}", result=rows_of(JSONB))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mz_dagster.functions import Failure, resolve_table_function
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
@@ -47,6 +48,15 @@ POOLS["jsonb"] = (JSONB, _VALUES)
 POOLS["jsonb_key"] = (TEXT, ["a", "b", "", "1", "é", "aa", "zz"])
 POOLS["jsonb_index"] = (INT4, ["0", "1", "2", "-1", "-3", "-4", "7", "2147483647", "-2147483648"])
 POOLS["jsonb_path"] = (array_of(TEXT), _PATHS)
+POOLS["json_path"] = (
+    TEXT,
+    [
+        "$", "strict $.a", "$.a.b.c[*]", "$.**.keyvalue()", "$[*] ? (@ == 1)", "$.a / 0",
+        '$.* ? (@ like_regex "^X" flag "i")',
+        "$.a.double()", "strict $[1]", "exists($.b)", "$ == $x", "-$[*]", "$[0 to last].type()",
+    ],
+)  # fmt: skip
+POOLS["json_variables"] = (JSONB, ['{"x": 1}', "[]", "{}"])
 POOLS["jsonb_keys"] = (array_of(TEXT), ["{}", "{a}", "{a,b}", "{NULL}", "{a,NULL}", '{"",1}', "{b,aa}"])
 POOLS["jsonb_moments"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56.789+00",NULL}', "{}"])
 POOLS["jsonb_list"] = (array_of(JSONB), ["{}", "{1.0,NULL,null}", r'{"{\"a\": [1, 2]}","\"x\""}'])
@@ -75,6 +85,13 @@ def examples() -> Iterator[Example]:
         yield function(name, "jsonb", "jsonb_path", "jsonb", "bool")
     for name in ("jsonb_typeof", "jsonb_array_length", "jsonb_strip_nulls", "jsonb_pretty"):
         yield function(name, "jsonb")
+    for symbol in ("@?", "@@"):
+        yield replace(operator(symbol, "jsonb", "json_path"), sql=f"{{0}} {symbol} {{1}}::jsonpath")
+    for name in ("jsonb_path_exists", "jsonb_path_match", "jsonb_path_query_array", "jsonb_path_query_first"):
+        yield function(name, "jsonb", "json_path", sql=f"{name}({{0}}, {{1}}::jsonpath)")
+        called = f"{name}({{0}}, {{1}}::jsonpath, {{2}}"
+        yield function(name, "jsonb", "json_path", "json_variables", sql=f"{called})")
+        yield function(name, "jsonb", "json_path", "json_variables", "bool", sql=f"{called}, {{3}})")
     yield function("jsonb_object", "jsonb_pairs")
     yield function("jsonb_object", "jsonb_keys", "jsonb_pairs")
     yield operator("||", "text", "jsonb")
@@ -89,6 +106,14 @@ def _sets() -> Iterator[Example]:
     for name in ("jsonb_array_elements", "jsonb_array_elements_text", "jsonb_object_keys"):
         rows = f"CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT x FROM {name}({{0}}) x) END"
         yield Example(rows, applied(resolve_table_function(name, [JSONB]), [column]), ("jsonb",))
+    pools = ("jsonb", "json_path", "json_variables", "bool")
+    for number in (2, 3, 4):
+        columns = columns_of(pools[:number])
+        found = applied(resolve_table_function("jsonb_path_query", [one.type for one in columns]), columns)
+        given = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(number))
+        others = "".join(f", {{{i}}}" for i in range(2, number))
+        listed = f"ARRAY(SELECT x FROM jsonb_path_query({{0}}, {{1}}::jsonpath{others}) x)"
+        yield Example(f"CASE WHEN {given} THEN {listed} END", found, pools[:number])
     for name, place in (("jsonb_each", 1), ("jsonb_each", 2), ("jsonb_each_text", 2)):
         array = applied(resolve_table_function(name, [JSONB]), [column])
         assert array.type.element is not None
