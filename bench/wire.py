@@ -74,7 +74,7 @@ class Served:
 
 def run(bench: Bench) -> None:
     """Measures all of it, prints and records."""
-    rows, seconds = max(1000, int(ROWS * min(1.0, bench.scale))), max(1.0, _SECONDS * min(1.0, bench.scale))
+    rows, seconds = max(1000, int(ROWS * min(1.0, bench.scale))), max(3.0, _SECONDS * min(1.0, bench.scale))
     with _served(bench) as served:
         with served.connect() as connection:
             connection.execute("CREATE TABLE points (id integer PRIMARY KEY, name text NOT NULL)")

@@ -23,14 +23,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries, shown_name
 from mz_dagster.cli.importing import import_queries, import_tests
-from mz_dagster.cli.statements import Progress, execute, execute_file
+from mz_dagster.cli.statements import Progress, execute
 from mz_dagster.cli.tables import print_table
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
 from mz_dagster.process_exit import exit_process
@@ -38,8 +37,8 @@ from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Engine, Project, Session
-    from mz_dagster.cli.output import Output
+    from mz_dagster.adapter import Engine, Project
+    from mz_dagster.cli.shell_commands import ShellCommands
     from mz_dagster.orchestration.drive import RunDone
     from mz_dagster.storage.spark import ServerInfo
 
@@ -470,22 +469,23 @@ def _dev(options: argparse.Namespace) -> int:
 def _sql(options: argparse.Namespace) -> int:
     from mz_dagster.adapter import Engine, Isolation, Project, Session
     from mz_dagster.cli.output import Output, OutputFormat
+    from mz_dagster.cli.scripts import commands_of, execute_file, execute_text
 
     project = Project.load(options.project) if options.project is not None else Project.find_or_embed(Path.cwd())
     isolation = Isolation.SERIALIZABLE if options.serializable else Isolation.STRICT_SERIALIZABLE
     with Engine(project) as engine:
         progress = Progress()
         with closing(Session(engine, isolation, progress=progress)) as session:
-            output = Output(OutputFormat(options.format))
+            commands = commands_of(session, progress, Output(OutputFormat(options.format)))
             if options.texts is None and sys.stdin.isatty() and sys.stdout.isatty():
-                output.pages = True
-                _shell(session, engine, progress, output)
+                commands.output.pages = True
+                _shell(engine, progress, commands)
             else:
                 for text in options.texts or [sys.stdin.read()]:
                     if isinstance(text, Path):
-                        execute_file(session, text, progress, output)
+                        execute_file(commands, text, progress)
                     else:
-                        execute(session, text, progress, output)
+                        execute_text(commands, text, progress)
     return 0
 
 
@@ -539,10 +539,10 @@ def _replica(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shell(session: Session, engine: Engine, progress: Progress, output: Output) -> None:
+def _shell(engine: Engine, progress: Progress, commands: ShellCommands) -> None:
     """Executes what is entered at a terminal, until the input ends."""
     from mz_dagster.cli.shell import read_statements
-    from mz_dagster.cli.shell_commands import Left, ShellCommands
+    from mz_dagster.cli.shell_commands import Left
     from mz_dagster.functions.descriptions import DESCRIPTIONS
 
     def names() -> Iterator[str]:
@@ -553,14 +553,13 @@ def _shell(session: Session, engine: Engine, progress: Progress, output: Output)
         for collection in engine.catalog.collections():
             yield from (column.name for column in collection.columns)
 
-    commands = ShellCommands(session, output, partial(execute_file, session, progress=progress, output=output))
     print("Statements end with a semicolon; Tab completes, \\? lists commands, Ctrl-D leaves.")
     for text in read_statements(engine.project.state / "shell-history", names):
         try:
             if text.lstrip().startswith("\\"):
                 commands.run(text)
             else:
-                execute(session, text, progress, output, lambda: commands.timing)
+                execute(commands.session, text, progress, commands.output, lambda: commands.timing)
         except Left:
             return
         except Error as error:

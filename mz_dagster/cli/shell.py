@@ -16,10 +16,9 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
+from mz_dagster.cli.scripts import is_complete
 from mz_dagster.disk import make_private_file
-from mz_dagster.sql import split
 from mz_dagster.sql.cursor import RESERVED, quoted
-from mz_dagster.sql.errors import InvalidSyntax
 
 _PROMPT, _MORE = "mz> ", "  > "
 #: Words of statements that are completed beside those that are reserved.
@@ -86,21 +85,6 @@ def read_statements(history: Path, names: Callable[[], Iterable[str]]) -> Iterat
             continue
         if text.strip():
             yield text
-
-
-def is_complete(text: str) -> bool:
-    r"""Returns whether nothing has to follow what was entered: it is a command, blank, or ends with its semicolon.
-
-    Example:
-        >>> is_complete("SELECT ';'"), is_complete("SELECT 1 -- ;"), is_complete("SELECT 1; -- one")
-        (False, False, True)
-    """
-    if not text.strip() or text.lstrip().startswith("\\"):
-        return True
-    try:
-        return not split(text)[-1].tokens
-    except InvalidSyntax as error:
-        return not error.message.startswith("unterminated")
 
 
 def _history(path: Path) -> History:

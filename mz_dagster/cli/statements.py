@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.errors import Error, ProgrammingError
 
 if TYPE_CHECKING:
     from mz_dagster.adapter import Session
@@ -50,16 +48,3 @@ def execute(
         if timing():
             print(f"Time: {elapsed_ms:.3f} ms")
         progress.begin()
-
-
-def execute_file(session: Session, path: Path, progress: Progress, output: Output) -> None:
-    """Executes the statements of a file; its errors say where in it."""
-    try:
-        text = path.read_bytes().decode()  # each end of a line as it is: it may be one in a literal
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
-    try:
-        execute(session, text, progress, output)
-    except Error as error:
-        error.point_out_file(str(path))
-        raise

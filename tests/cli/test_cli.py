@@ -111,6 +111,28 @@ def test_an_error_of_a_file_says_its_line_and_column(tmp_path: Path, capsys: pyt
     assert "cannot read" in capsys.readouterr().err
 
 
+def test_commands_of_the_shell_stand_in_files_and_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (nested := tmp_path / "nested.sql").write_text("\\format csv\nSELECT a FROM t;\n\\q\nSELECT 4 AS four;")
+    lines = (
+        "CREATE TABLE t (a integer, b text);", "\\dt", "  \\x", "INSERT INTO t VALUES (1, 'one\n\\x line');",
+        "SELECT * FROM t;", "\\x off", f"\\i {nested}", "\\timing", "SELECT 2 AS two;", "\\q", "SELECT 3 AS three;",
+    )  # fmt: skip
+    (script := tmp_path / "script.sql").write_text("\n".join(lines))
+    assert main(["--project", str(tmp_path), "sql", "-f", str(script), "-c", "\\d t", "-c", "SELECT 5 AS five"]) == 0
+    told = capsys.readouterr().out
+    assert "\nExpanded display is on.\nINSERT 0 1\n" in told
+    assert "\na  1\nb  one\n\\x line\n" in told
+    assert "Rows are printed as csv.\na\n1\nTiming is on.\ntwo\n2\nTime: " in told
+    assert "five\n5\n" in told
+    assert not {"three", "four"} & set(told.split())
+    script.write_text("SELECT 1;\n\\x on\n\nSELECT FORM;\n")
+    assert main(["--project", str(tmp_path), "sql", "-f", str(script)]) == 1
+    assert f"at line 4, column 8 of {script}" in capsys.readouterr().err
+    script.write_text("SELECT 1;\n\\nothing\nSELECT 2;")
+    assert main(["--project", str(tmp_path), "sql", "-f", str(script)]) == 1
+    assert "there is no command \\nothing" in capsys.readouterr().err
+
+
 def test_outside_of_a_project_the_error_says_what_to_do(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> None:
     cli.folder = tmp_path_factory.mktemp("nowhere")
     done = cli("frontiers")
