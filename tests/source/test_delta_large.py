@@ -37,12 +37,12 @@ def write_table(table: Path) -> None:
     each = ROWS // FILES
     write_deltalake(
         table,
-        pa.table({"id": pa.array([], pa.int64()), "g": pa.array([], pa.int64()), "v": pa.array([], pa.float64())}),
+        pa.table({"id": pa.array([], pa.int64()), "g": pa.array([], pa.int64()), "v": pa.array([], pa.int64())}),
     )
     adds: list[AddAction | RemoveAction] = []
     for number in range(FILES):
         ids = pa.array(range(number * each, (number + 1) * each), pa.int64())
-        found = pa.table({"id": ids, "g": pc.bit_wise_and(ids, 1023), "v": ids.cast(pa.float64())})
+        found = pa.table({"id": ids, "g": pc.bit_wise_and(ids, 1023), "v": ids})
         path = table / f"part-{number:05}.parquet"
         pq.write_table(found, path)
         stats = (
@@ -108,6 +108,6 @@ def test_of_a_large_table_what_changed_is_read(tmp_path: Path, monkeypatch: pyte
     for one in changed:
         pq.read_table(one.removeprefix("file://"))
     reading = monotonic() - begin
-    views = sum(one.spark_ms for one in report.collections if one.name == "v") / 1000
+    views = sum(one.spark_ms for one in report.collections if one.name != "t") / 1000
     print(f"a tick took {took:.2f} s; reading the same files {reading:.2f} s, the view {views:.2f} s")
     assert ROWS < TELLING or took < 1.2 * (reading + views)
