@@ -19,8 +19,12 @@ from tests.cli.raw_catalog import copied, raw, url_of
 from tests.cli.small_project import Contents, contents, make_project, write
 from tests.postgres_server import Postgres
 
-#: What is empty here anyway: nobody holds or reads anything, nothing was dropped or is inlined, no source is a table.
-EMPTY = {"lease", "leased_batch", "writer", "capability", "tombstone", "inlined", "role", "bound_offset"}
+#: What is empty here anyway: nobody holds, reads or computes anything, nothing was dropped or is inlined, no source is
+#: a table, and there are no roles.
+EMPTY = {
+    "lease", "leased_batch", "writer", "capability", "tombstone", "inlined", "role", "membership", "bound_offset",
+    "compute_replica",
+}  # fmt: skip
 LOST = [
     (table, how)
     for table in (*(one.name for one in METADATA.sorted_tables), "alembic_version")
@@ -58,6 +62,12 @@ def on_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Small:
 @pytest.fixture(scope="module")
 def on_postgresql(tmp_path_factory: pytest.TempPathFactory, postgres_server: Postgres) -> Small:
     return Small(tmp_path_factory.mktemp("small"), postgres_server)
+
+
+def test_what_is_emptied_held_something(on_sqlite: Small) -> None:
+    with raw(on_sqlite.root) as execute:
+        counts = {one.name: execute(f"SELECT count(*) FROM {one.name}").fetchone() for one in METADATA.sorted_tables}
+    assert {name for name, count in counts.items() if count == (0,)} == EMPTY
 
 
 @pytest.mark.parametrize(
