@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.adapter.result import user_rows
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.clock import SystemClock
@@ -490,7 +491,7 @@ class World:
             for _ in range(diff)
             if error is None
         ]
-        return Answer(spelled(good, types), frozenset({code}))
+        return Answer(spelled(user_rows(good, row.columns), types), frozenset({code}))
 
     def _compare_table(self, table: Relation, time: int) -> None:
         engine = self._connection.engine
