@@ -19,6 +19,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -261,15 +262,9 @@ class CatalogDefinitions:
     def view_bound_by(self, view: GlobalId, over: Callable[[Resolver], Resolver]) -> Relation:
         """Returns the plan of a plain view, bound with what is made of the resolver of its own names."""
         row = self._catalog.object(view)
-        (statement,) = parse(row.sql)
-        made = define(
-            statement,  # type: ignore[arg-type]  # only definitions are ever stored
-            over(self.as_created(row)),
-            default_timeline=row.timeline or self._project.timeline,
-            name=row.created_as,
-        )
-        assert made.relation is not None, "it is a view"
-        return made.relation
+        relation = self._defined(row, over(self.as_created(row))).relation
+        assert relation is not None, "it is a view"
+        return relation
 
     def views_in(self, view: GlobalId) -> frozenset[GlobalId]:
         """Returns a plain view and the plain views that it reads."""
@@ -294,19 +289,10 @@ class CatalogDefinitions:
         if row.id in known.bound and known.bound[row.id].text != row.sql:
             self.forget(row.id)
         if row.id not in known.bound:
-
-            def define_it(resolver: Resolver) -> Definition:
-                (statement,) = parse(row.sql)
-                return define(
-                    statement,  # type: ignore[arg-type]  # only definitions are ever stored
-                    resolver,
-                    default_timeline=row.timeline or self._project.timeline,
-                    name=row.created_as,
-                    indexed=bool(row.options.get("copy", False)),
-                )
-
             try:
-                known.bound[row.id] = self._kept.get(self._parts(row), self.as_created(row), define_it)
+                known.bound[row.id] = self._kept.get(
+                    self._parts(row), self.as_created(row), partial(self._defined, row)
+                )
             except UndefinedTable as error:
                 raise CatalogDamaged(
                     f'the catalog has lost what "{row.created_as}" reads', detail=one_line(error)
@@ -318,6 +304,17 @@ class CatalogDefinitions:
                     hint=f'SHOW CREATE shows its query. Drop "{row.created_as}", then create it with one that binds.',
                 ) from error
         return known.bound[row.id]
+
+    def _defined(self, row: ObjectRow, names: Resolver) -> Definition:
+        """Returns what an object's text defines, if names stand for that."""
+        (statement,) = parse(row.sql)
+        return define(
+            statement,  # type: ignore[arg-type]  # only definitions are ever stored
+            names,
+            default_timeline=row.timeline or self._project.timeline,
+            name=row.created_as,
+            indexed=bool(row.options.get("copy", False)),
+        )
 
     def _parts(self, row: ObjectRow) -> tuple[object, ...]:
         """Returns all that an object's definition follows from but what its names stood for."""
