@@ -92,6 +92,8 @@ class _Zoned:
                 return self._named("timestamptz_of_text_in_zone", call)
             case "cast_timestamptz_to_timetz":
                 return self._named("timetz_of_timestamptz_in_zone", call)
+            case _ if name.startswith("jsonb_path_") and "_tz" in name and self._has_moments(arguments[1]):
+                raise _refused_path(name)
             case "cast_time_to_timetz" | "cast_text_to_timetz":
                 raise _of_day(call)
             case "cast_timestamptz_to_text":
@@ -153,6 +155,9 @@ class _Zoned:
         """Returns whether a template is known, and shows or reads nothing of the zone."""
         return isinstance(template, Literal) and _OF_ZONE.search(str(template.value)) is None
 
+    def _has_moments(self, path: Scalar) -> bool:
+        return not isinstance(path, Literal) or "datetime" in str(path.value)
+
     def _shows(self, call: Call) -> bool:
         """Returns whether a function makes text or json of its arguments."""
         shown: Sequence[ScalarType] = (call.type, *call.type.parts)
@@ -164,6 +169,14 @@ def _of_day(call: Call) -> ZoneNotSupported:
         "a cast to time with time zone is not supported in a session in another zone",
         detail=f'The offset of "{_ZONE.variable.get()}" depends on the day.',
         hint="SET TIME ZONE 'UTC', or write a literal with its offset: timetz '10:00+02'.",
+    )
+
+
+def _refused_path(name: str) -> ZoneNotSupported:
+    return ZoneNotSupported(
+        f"{name.partition('_tz')[0]}_tz with .datetime() is not supported in a session in another zone",
+        detail=f'The session\'s time zone is "{_ZONE.variable.get()}", and moments of a path without one are in UTC.',
+        hint="SET TIME ZONE 'UTC', or write the zone in the data.",
     )
 
 

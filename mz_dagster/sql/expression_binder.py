@@ -26,7 +26,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.functions.evaluation import known_value
-from mz_dagster.functions.jsonb.path_syntax import NO_MOMENTS, path_of
+from mz_dagster.functions.jsonb.path_syntax import path_of
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, TEXT, Kind, ScalarType
@@ -189,5 +189,4 @@ def _check_path(call: Scalar, position: int) -> None:
                 path_of(path)
             except SqlFailure as failure:
                 sqlstate, _, message = str(failure).partition(" ")
-                hint = "Find the text, and cast it: (j #>> '{at}')::timestamp." if message == NO_MOMENTS else None
-                raise error_of(Failure(sqlstate, message, hint), position) from None
+                raise error_of(Failure(sqlstate, message), position) from None

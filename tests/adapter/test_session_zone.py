@@ -148,6 +148,8 @@ def test_a_definition_is_the_same_in_all_sessions(sparkless: Connection) -> None
         "SELECT array_agg(z)::text FROM t",
         "SELECT ROW(z, 1)::text FROM t",
         "SELECT g FROM generate_series(timestamptz '2020-03-28', timestamptz '2020-03-31', interval '1 day') AS g",
+        "SELECT jsonb_path_exists_tz(to_jsonb(z::text), '$.datetime() < \"2020-01-01\".datetime()') FROM t",
+        "SELECT * FROM jsonb_path_query_tz('\"10:30:00\"', '$.datetime()')",
         "SELECT count(*) OVER (ORDER BY z RANGE BETWEEN interval '1 day' PRECEDING AND CURRENT ROW) FROM t",
     ],
 )

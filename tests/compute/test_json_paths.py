@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 
 import pytest
@@ -92,6 +93,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "jsonb_path_exists": paths.exists,
     "jsonb_path_match": paths.match,
 }
+ZONED = {f"{name}_tz": partial(function, in_zone=True) for name, function in FUNCTIONS.items()}
 ATTEMPT = """
 CREATE FUNCTION attempted(f text, doc text, path text, vars text, silent bool) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE found text; state text;
@@ -115,7 +117,7 @@ def ours(case: Case) -> str:
         if name in ("@?", "@@"):
             found: object = (paths.finds if name == "@?" else paths.holds)(parsed(document), path)
         else:
-            found = FUNCTIONS[name](parsed(document), path, parsed(VARIABLES), silent)
+            found = (FUNCTIONS | ZONED)[name](parsed(document), path, parsed(VARIABLES), silent)
     except SqlFailure as failure:
         return str(failure)
     return "NULL" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
@@ -149,6 +151,49 @@ def test_each_path_finds_what_it_finds_in_postgres(postgres: Postgres, documents
         for path in PATHS
         for document in chance.sample(DOCUMENTS, documents)
         for name, silent in (chance.sample(calls, 3) if documents < len(DOCUMENTS) else calls)
+    ]
+    different = compare(postgres, cases)
+    assert not different, f"{len(different)} of {len(cases)}\n" + "\n".join(different[:40])
+
+
+MOMENTS = [
+    *("2024-02-29", "12:30:00", "12:30:00.5", "12:30:00+02", "12:30:00.123456-03:30", "2024-02-29 12:30:00"),
+    *("2024-02-29T12:30:00.250", "2024-02-29 12:30:00+02", "2024-02-29T12:30:00.1-05:30", "2024-02-29T00:00:00"),
+    *("10:30:00+00", "2024-02-29T10:30:00+00", "2024-02-28", "0044-03-15", "9999-12-31T23:59:59.999999"),
+    *("2024-02-30", "24:00:00", "12:60:00", "2024-02-29 ", " 2024-02-29", "2024-2-9", "2024-02-29  12:30:00", ""),
+    *("12:30:00 +02", "12:30:00+16", "12:30", "x", "2024-02-29t12:30:00", "29.02.2024", "2024-02-29 12:30:00+2:5"),
+    *("12:30:00.1234567", "294277-01-01", "12:30:00.9999", "pm 1:05", "Feb 3, 24", "24-01 BC", "12345678"),
+]
+TEMPLATES = [
+    *("yyyy-mm-dd", "HH24:MI:SS", "HH24:MI", "HH24:MI:SS.US", "HH24:MI:SSTZH", "HH24:MI:SS TZH:TZM", "dd.mm.yyyy"),
+    *('yyyy-mm-dd\\"T\\"HH24:MI:SS', "yyyy-mm-dd HH24:MI:SS.FF3", "HH24:MI:SS.FF1", "yyyy-mm-ddTHH24", "am HH:MI"),
+    *("", "TZH", "yyyy TZH", "yyyy-mm-dd HH24:MI:SS TZ", "Mon DD, YY", "YY-MM BC", "YYYYMMDD", "HH24MISSFF2", "FX"),
+    *("yyyy-mm-dd HH24:MI:SS.FF1TZH", "FMHH24:FMMI", "J", "IYYY-IW-ID", "yyyy_mm", "HH24:MI OF", "DDDth yyyy", "CC"),
+]
+
+
+@pytest.mark.parametrize("count", [600, pytest.param(40_000, marks=pytest.mark.deep)])
+def test_moments_of_paths_are_those_of_postgres(postgres: Postgres, count: int) -> None:
+    chance = random.Random(count)
+    document = "[" + ", ".join([f'"{one}"' for one in MOMENTS] + ["1", "null", '{"a": 1}', "true"]) + "]"
+    methods = [".datetime()", *(f'.datetime("{one}")' for one in TEMPLATES)]
+    asked = (
+        "$[{i}]{m}", "strict $[{i}]{m}", "$[{i}]{m}.type()", "$[{i}]{m}.size()", "$[{i}]{m}.keyvalue()", "$.datetime()",
+        "$[{i}]{m} ? (@ == @)", "$[*] ? (@{m} {o} $[{j}].datetime())", "$[{i}].datetime() {o} $[{j}].datetime()",
+        "$[{i}].datetime() {o} $[{j}]", "$[{i}]{m} starts with \"2\"", "$[{i}]{m}.a", "$[{i}]{m}.**", "-$[{i}]{m}",
+        "($[{i}].datetime() {o} $[{j}].datetime()) is unknown", "$[{i}].datetime() {o} null", "$[{i}]{m}.double()",
+        "$[{i}].datetime(1)", "$[{i}].datetime.a", "$[{i}]{m}.datetime()",
+    )  # fmt: skip
+    cases: list[Case] = []
+    for _ in range(count):
+        i, j = (chance.randrange(len(MOMENTS) + 4 if chance.random() < 0.3 else 15) for _ in range(2))
+        o = chance.choice(["==", "!=", "<", "<=", ">", ">="])
+        path = chance.choice(asked).format(i=i, j=j, o=o, m=chance.choice(methods))
+        cases.append((chance.choice([*FUNCTIONS, *ZONED, "@?", "@@"]), document, path, chance.random() < 0.3))
+    cases += [
+        ("jsonb_path_query_array", f'"{text}"', f"$.datetime({template})", False)
+        for template in ("", *(f'"{one}"' for one in TEMPLATES))
+        for text in (chance.sample(MOMENTS, 8) if count < 1000 else MOMENTS)
     ]
     different = compare(postgres, cases)
     assert not different, f"{len(different)} of {len(cases)}\n" + "\n".join(different[:40])

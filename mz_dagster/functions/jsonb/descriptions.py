@@ -132,7 +132,7 @@ DESCRIPTIONS: Mapping[str, Description] = {
         "true",
     ),
     "jsonb_path_exists": Description(
-        "Whether a SQL/JSON path finds anything. All steps are there but `.datetime()`; a third argument has variables,"
+        "Whether a SQL/JSON path finds anything. A third argument has variables,"
         " a fourth says whether errors of the data are NULL.",
         "jsonb_path_exists('{\"a\": [1, 2]}'::jsonb, '$.a[*] ? (@ > $x)', '{\"x\": 1}'::jsonb)",
         "true",
@@ -159,14 +159,14 @@ DESCRIPTIONS: Mapping[str, Description] = {
     ),
     **{
         f"jsonb_path_{name}_tz": Description(
-            f"The same as `jsonb_path_{name}`: there are no moments in paths.",
+            f"The same as `jsonb_path_{name}`; moments without a time zone are in UTC.",
             f"jsonb_path_{name}_tz('{{\"a\": true}}'::jsonb, '$.a')",
             result,
         )
         for name, result in (("exists", "true"), ("match", "true"), ("query_array", "[true]"), ("query_first", "true"))
     },
     "jsonb_path_query_tz": Description(
-        "The same as `jsonb_path_query`.",
+        "The same as `jsonb_path_query`; moments without a time zone are in UTC.",
         "(SELECT max(q::text) FROM jsonb_path_query_tz('{\"a\": [1, 2]}'::jsonb, '$.a[*]') AS r(q))",
         "2",
     ),

@@ -134,7 +134,8 @@ def functions() -> Iterator[Function]:
     for name, result, is_nullable in _OF_PATHS:
         nullability = Nullability.ALWAYS if is_nullable else Nullability.IF_ANY_ARGUMENT
         for ending, arguments in _PATH_ARGUMENTS.items():
-            yield Function(f"{name}{ending}", arguments, result, fallible=True, nullability=nullability)
+            for zoned in ("", "_tz"):
+                yield Function(f"{name}{zoned}{ending}", arguments, result, fallible=True, nullability=nullability)
     for name in _PATH_OPERATORS.values():
         yield Function(name, (_J, _T), _B, fallible=True, nullability=Nullability.ALWAYS)
     yield Function("jsonb_to_recordset", (_J,), _ARRAY, fallible=True)
@@ -157,9 +158,8 @@ def overloads() -> Iterator[Overload]:
         yield Overload(symbol, (_J, _T), name)
     for name, result, _ in _OF_PATHS:
         for ending, arguments in _PATH_ARGUMENTS.items() if result is not _ARRAY else ():
-            # Without moments in paths no time zone tells them apart.
-            yield Overload(name, arguments, f"{name}{ending}")
-            yield Overload(f"{name}_tz", arguments, f"{name}{ending}")
+            for called in (name, f"{name}_tz"):
+                yield Overload(called, arguments, f"{called}{ending}")
 
 
 def set_overloads() -> Iterator[Overload]:
@@ -168,4 +168,4 @@ def set_overloads() -> Iterator[Overload]:
         yield Overload(name, (_J,), name, result=rows_of(row))
     for ending, arguments in _PATH_ARGUMENTS.items():
         for name in ("jsonb_path_query", "jsonb_path_query_tz"):
-            yield Overload(name, arguments, f"jsonb_path_query{ending}", result=rows_of(JSONB))
+            yield Overload(name, arguments, f"{name}{ending}", result=rows_of(JSONB))

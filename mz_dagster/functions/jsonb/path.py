@@ -13,10 +13,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mz_dagster.functions.jsonb.jsonb import Node, Number, is_scalar, read, type_of, write
 from mz_dagster.functions.jsonb.path_layout import offsets_of
+from mz_dagster.functions.jsonb.path_moments import Moment, moment_of, order_of
 from mz_dagster.functions.jsonb.path_syntax import (
     PREDICATES,
     Arithmetic,
@@ -25,6 +27,7 @@ from mz_dagster.functions.jsonb.path_syntax import (
     Comparison,
     Constant,
     Current,
+    DateTime,
     Descendants,
     Either,
     EveryElement,
@@ -46,6 +49,7 @@ from mz_dagster.functions.jsonb.path_syntax import (
     Variable,
     path_of,
 )
+from mz_dagster.functions.moments.moment_templates import UnknownSeparator
 from mz_dagster.functions.numbers.unconstrained import of_float8
 from mz_dagster.functions.numbers.unconstrained_functions import (
     absolute,
@@ -59,7 +63,7 @@ from mz_dagster.functions.numbers.unconstrained_functions import (
     subtract,
     without_fraction,
 )
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import PURE, F, SqlFailure, pure
 
 _BINARY: dict[str, Callable[[str, str], str]] = {
     "+": add, "-": subtract, "*": multiply, "/": divide, "%": modulo,
@@ -104,10 +108,14 @@ class _Evaluation:
         root: The value.
         variables: Those given; to operators none can be, and each is null.
         silent: Whether errors of the data are not raised.
+        in_zone: Whether moments with a zone compare with those without.
     """
 
-    def __init__(self, path: Path, root: Node, variables: dict[str, Node] | None, *, silent: bool) -> None:
+    def __init__(
+        self, path: Path, root: Node, variables: dict[str, Node] | None, *, silent: bool, in_zone: bool
+    ) -> None:
         self._chain = path.chain
+        self._in_zone = in_zone
         self._is_lax = not path.is_strict
         self._root, self._variables = root, variables
         self._raises = not silent
@@ -181,6 +189,11 @@ class _Evaluation:
                     yield from self._rest(chain, at, item, scope)
             case Method(name):
                 yield from self._called(chain, at, name, item, scope, unwraps)
+            case DateTime(template):
+                if unwraps and type(item) is list:
+                    yield from self._unwrapped(chain, at, item, scope)
+                else:
+                    yield from self._rest(chain, at, _moment(item, template), scope)
             case Arithmetic():
                 yield from self._rest(chain, at, self._computed(step, item, scope), scope)
             case Sign(operator, operand):
@@ -255,7 +268,7 @@ class _Evaluation:
 
     def _called(self, chain: Chain, at: int, name: str, item: Node, scope: _Scope, unwraps: bool) -> Iterator[Node]:
         if name == "type":
-            yield from self._rest(chain, at, type_of(item), scope)
+            yield from self._rest(chain, at, item.name if type(item) is Moment else type_of(item), scope)
         elif name == "size":
             if type(item) is list or self._is_lax:
                 yield from self._rest(chain, at, Number(len(item) if type(item) is list else 1), scope)
@@ -328,7 +341,9 @@ class _Evaluation:
             case Exists(chain):
                 return self._exists(chain, item, scope)
             case Comparison(operator, left, right):
-                return self._any_holds(lambda one, other: _compared(operator, one, other), left, right, item, scope)
+                return self._any_holds(
+                    lambda one, other: _compared(operator, one, other, self._in_zone), left, right, item, scope
+                )
             case StartsWith(chain, initial):
                 return self._any_holds(_starts, chain, initial, item, scope)
             case Like(chain):
@@ -460,8 +475,22 @@ def _is_like(step: Like, text: Node) -> bool | None:
     return step.compiled.matches(text) if type(text) is str else None
 
 
-def _compared(operator: str, left: Node, right: Node) -> bool | None:
-    kinds = type_of(left), type_of(right)
+def _moment(item: Node, template: str | None) -> Moment:
+    if type(item) is not str:
+        raise _not_applicable("22031", "datetime", "a string")
+    try:
+        return moment_of(item, template)
+    except UnknownSeparator:
+        raise
+    except SqlFailure as failure:
+        raise _of_data(failure) from None
+
+
+def _compared(operator: str, left: Node, right: Node, in_zone: bool) -> bool | None:
+    if type(left) is Moment and type(right) is Moment:
+        found = order_of(left, right, in_zone=in_zone)
+        return None if found is None else _is_so(operator, found)
+    kinds = tuple("moment" if type(one) is Moment else type_of(one) for one in (left, right))
     if kinds[0] != kinds[1]:
         # Containers are one kind, which nothing compares with, null excepted.
         return operator == "!=" if "null" in kinds else None
@@ -473,6 +502,10 @@ def _compared(operator: str, left: Node, right: Node) -> bool | None:
         order = (difference.strip("-0.") != "") * (-1 if difference.startswith("-") else 1)
     elif kinds[0] != "null":
         order = (left > right) - (left < right)
+    return _is_so(operator, order)
+
+
+def _is_so(operator: str, order: int) -> bool:
     tests = {"==": order == 0, "!=": order != 0, "<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}
     return tests[operator]
 
@@ -480,28 +513,42 @@ def _compared(operator: str, left: Node, right: Node) -> bool | None:
 # ---- functions
 
 
-def _evaluation(text: str, path: str, variables: str | None, silent: bool) -> _Evaluation:
+def _evaluation(text: str, path: str, variables: str | None, silent: bool, in_zone: bool) -> _Evaluation:
     known = path_of(path)
     given = None if variables is None else read(variables)
     if given is not None and type(given) is not dict:
         raise SqlFailure("22023", '"vars" argument is not an object')
-    return _Evaluation(known, read(text), given, silent=silent)
+    return _Evaluation(known, read(text), given, silent=silent, in_zone=in_zone)
 
 
-def _found(text: str, path: str, variables: str | None, silent: bool) -> list[Node]:
+def _found(text: str, path: str, variables: str | None, silent: bool, in_zone: bool) -> list[Node]:
     """Returns what a path finds; those before an error, if there is one and it is silent."""
     found: list[Node] = []
     try:
-        for one in _evaluation(text, path, variables, silent).items():
-            found.append(one)
+        for one in _evaluation(text, path, variables, silent, in_zone).items():
+            found.append(str(one) if type(one) is Moment else one)
     except PathFailure:
         if not silent:
             raise
     return found
 
 
-@pure("jsonb_path_exists", "jsonb_path_exists_vars", "jsonb_path_exists_silent")
-def exists(text: str, path: str, variables: str | None = "{}", silent: bool = False) -> bool | None:
+def _known(name: str) -> Callable[[F], F]:
+    """Registers a function of paths by its name with each count of arguments, and that of its twin with time zones."""
+
+    def register(function: F) -> F:
+        for ending in ("", "_vars", "_silent"):
+            PURE[f"{name}{ending}"] = function
+            PURE[f"{name}_tz{ending}"] = partial(function, in_zone=True)
+        return function
+
+    return register
+
+
+@_known("jsonb_path_exists")
+def exists(
+    text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
+) -> bool | None:
     """Returns whether a path finds anything.
 
     Example:
@@ -509,22 +556,24 @@ def exists(text: str, path: str, variables: str | None = "{}", silent: bool = Fa
         (True, False)
     """
     try:
-        return _evaluation(text, path, variables, silent).exists()
+        return _evaluation(text, path, variables, silent, in_zone).exists()
     except PathFailure:
         if not silent:
             raise
         return None
 
 
-@pure("jsonb_path_match", "jsonb_path_match_vars", "jsonb_path_match_silent")
-def match(text: str, path: str, variables: str | None = "{}", silent: bool = False) -> bool | None:
+@_known("jsonb_path_match")
+def match(
+    text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
+) -> bool | None:
     """Returns the one boolean that a path finds, None if it is null.
 
     Example:
         >>> match('{"a": [1, 2, 3]}', "exists($.a[*] ? (@ > 2))"), match('{"a": 1}', "$.a > null")
         (True, False)
     """
-    found = _found(text, path, variables, silent)
+    found = _found(text, path, variables, silent, in_zone)
     if len(found) == 1 and (found[0] is None or type(found[0]) is bool):
         return found[0]
     if not silent:
@@ -532,27 +581,33 @@ def match(text: str, path: str, variables: str | None = "{}", silent: bool = Fal
     return None
 
 
-@pure("jsonb_path_query", "jsonb_path_query_vars", "jsonb_path_query_silent")
-def query(text: str, path: str, variables: str | None = "{}", silent: bool = False) -> list[str]:
+@_known("jsonb_path_query")
+def query(
+    text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
+) -> list[str]:
     """Returns what a path finds.
 
     Example:
         >>> query('{"a": [1, 2, 3]}', "$.a[*] ? (@ >= $low)", '{"low": 2}')
         ['2', '3']
     """
-    return [write(one) for one in _found(text, path, variables, silent)]
+    return [write(one) for one in _found(text, path, variables, silent, in_zone)]
 
 
-@pure("jsonb_path_query_array", "jsonb_path_query_array_vars", "jsonb_path_query_array_silent")
-def query_array(text: str, path: str, variables: str | None = "{}", silent: bool = False) -> str:
+@_known("jsonb_path_query_array")
+def query_array(
+    text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
+) -> str:
     """Returns the array of what a path finds."""
-    return write(_found(text, path, variables, silent))
+    return write(_found(text, path, variables, silent, in_zone))
 
 
-@pure("jsonb_path_query_first", "jsonb_path_query_first_vars", "jsonb_path_query_first_silent")
-def query_first(text: str, path: str, variables: str | None = "{}", silent: bool = False) -> str | None:
+@_known("jsonb_path_query_first")
+def query_first(
+    text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
+) -> str | None:
     """Returns the first of what a path finds, None if that is nothing."""
-    found = _found(text, path, variables, silent)
+    found = _found(text, path, variables, silent, in_zone)
     return write(found[0]) if found else None
 
 

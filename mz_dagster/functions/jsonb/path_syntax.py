@@ -5,7 +5,7 @@ r"""The language of SQL/JSON paths: from the text of a path to its steps, as Pos
 A path is a mode and a chain of steps. What it computes with, the operands of an operator, subscripts and the predicate
 of a filter, are chains within a step. `path` evaluates them.
 
-Not known is `.datetime()`, whose templates and time zones are a language of their own; it is refused.
+The templates of `.datetime()` are a language of their own (`moments/moment_templates`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from mz_dagster.functions.regexps.regexp_match import Pattern, compiled
 from mz_dagster.functions.regexps.regexp_syntax import Options
 from mz_dagster.functions.registry import SqlFailure
 
-NO_MOMENTS = "jsonpath item method .datetime() is not supported"
 _DEEPEST = 2**32 - 1
 """The level that `last` names."""
 _MOST_NESTED = 100
@@ -126,6 +125,13 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
+class DateTime:
+    """`.datetime(template)`; None is any of ISO 8601."""
+
+    template: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Arithmetic:
     """An operator between two numbers."""
 
@@ -217,7 +223,7 @@ Predicate: TypeAlias = Comparison | Both | Either | Not | IsUnknown | Exists | S
 PREDICATES = (Comparison, Both, Either, Not, IsUnknown, Exists, StartsWith, Like)
 Step: TypeAlias = (
     Root | Current | Last | Constant | Variable | Member | EveryMember | EveryElement | Descendants | Subscripts
-    | Filter | Method | Arithmetic | Sign | Predicate
+    | Filter | Method | DateTime | Arithmetic | Sign | Predicate
 )  # fmt: skip
 Chain: TypeAlias = tuple[Step, ...]
 
@@ -620,8 +626,10 @@ class _Reader:
             self._take()
             self._expects(")")
             return Method(token.kind)
-        if token.kind == "datetime" and self._next == "(":
-            raise SqlFailure("0A000", NO_MOMENTS)
+        if token.kind == "datetime" and self._accepts("("):
+            template = self._take().value if self._next == "string" else None
+            self._expects(")")
+            return DateTime(template)
         if token.kind in _KEYWORDS or token.kind in ("word", "string"):
             return Member(token.value)
         self._at -= token is not _END

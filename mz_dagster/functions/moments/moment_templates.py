@@ -3,6 +3,9 @@
 A template is read as `to_char` does (`templates`). A pattern of digits takes as many as it has letters if another
 number follows at once, else all there are. Unless the template says `FX`, spaces around fields do not matter, and a
 separator matches one of any kind, or nothing. What the fields mean together is told at the end.
+
+SQL/JSON paths read strictly (`standard_reading`): as with `FX`, each separator and quoted character matches itself
+only, template and text end together, and the template's patterns tell the type.
 """
 
 from __future__ import annotations
@@ -64,6 +67,12 @@ _ISO_WEEKS = frozenset(("IYYY", "IYY", "IY", "I", "IDDD", "ID", "IW"))
 _GREGORIAN = frozenset(
     ("Y,YYY", "YYYY", "YYY", "YY", "Y", "MONTH", "MON", "RM", "MM", "DDD", "DD", "D", "WW", "W")
 )  # fmt: skip
+_STANDARD_SEPARATORS = "-./,':; "
+_OF_ZONES = frozenset(("TZ", "OF", "TZH", "TZM"))
+_OF_CLOCKS = frozenset((
+    "A.M.", "P.M.", "AM", "PM", "HH", "HH12", "HH24", "MI", "SS", "SSSS", "SSSSS", "MS", "US",
+    *(f"FF{i}" for i in range(1, 7)),
+))  # fmt: skip
 #: Patterns that are no digits to the field before them.
 _NO_DIGITS = frozenset((*_WORDS, "TZH", "TZ", "OF", "FX"))
 
@@ -120,9 +129,64 @@ def timestamptz_by_template(text: str, template: str) -> int:
     return moment
 
 
-def _nodes_of(template: str) -> list[_Node]:
+class StandardReading(NamedTuple):
+    """What a text says by a template that is read strictly.
+
+    Attributes:
+        type: `date`, `time`, `timetz`, `timestamp` or `timestamptz`.
+        day: Since 1970-01-01.
+        clock: Microseconds since midnight, as shown.
+        offset: Seconds by which the zone is east of UTC.
+        fraction_digits: The digits that `FF` says a second's fraction has; 0 if there is none.
+    """
+
+    type: str
+    day: int
+    clock: int
+    offset: int
+    fraction_digits: int
+
+
+class UnknownSeparator(SqlFailure):
+    """A character that no template of the standard has: wrong whatever the text is."""
+
+
+def standard_reading(text: str, template: str) -> StandardReading:
+    """Returns what `text` says by a template of the SQL standard.
+
+    Raises:
+        UnknownSeparator: The template is none.
+        SqlFailure: The text is not as it says.
+
+    Example:
+        >>> standard_reading("12:30 +2", "HH24:MI TZH")
+        StandardReading(type='timetz', day=-719528, clock=45000000000, offset=7200, fraction_digits=0)
+    """
+    if not template:
+        raise SqlFailure("22007", "datetime format is not dated and not timed")
+    reading = _Reading(text, template, strictly=True)
+    day, clock = reading.moment()
+    return StandardReading(_type_of(template), day, clock, reading.zone(), reading.fraction_digits)
+
+
+def _type_of(template: str) -> str:
+    keys = {found["pattern"].upper() for found in TOKEN.finditer(template) if found["pattern"]}
+    is_zoned = not keys.isdisjoint(_OF_ZONES)
+    is_timed = not keys.isdisjoint(_OF_CLOCKS)
+    is_dated = not keys <= _OF_ZONES | _OF_CLOCKS | {"FX"}
+    if is_timed:
+        return ("timestamp" if is_dated else "time") + ("tz" if is_zoned else "")
+    if is_dated and not is_zoned:
+        return "date"
+    what = "zoned but not timed" if is_dated else "not dated and not timed"
+    raise SqlFailure("22007", f"datetime format is {what}")
+
+
+def _nodes_of(template: str, *, strictly: bool = False) -> list[_Node]:
     nodes: list[_Node] = []
     for found in TOKEN.finditer(template):
+        if strictly and (one := "\\" if found["escaped"] else found["other"]) and one not in _STANDARD_SEPARATORS:
+            raise UnknownSeparator("22007", f'invalid datetime format separator: "{one}"')
         if found["pattern"]:
             fills, is_ordinal = (found["prefix"] or "").upper() == "FM", (found["suffix"] or "").upper() == "TH"
             nodes.append(_Node("pattern", found["pattern"], fills, is_ordinal))
@@ -143,18 +207,21 @@ class _Reading:
         fraction_digits: The digits that `FF` says a second's fraction has; 0 if there is none.
     """
 
-    def __init__(self, text: str, template: str) -> None:
+    def __init__(self, text: str, template: str, *, strictly: bool = False) -> None:
         self.fraction_digits = 0
         self._text, self._at = text, 0
         self._fields: dict[str, int] = {}
         self._year_digits = self._zone_sign = 0
         self._in_iso_weeks: bool | None = None
-        self._has_half_days = self._is_exact = False
+        self._has_half_days = False
+        self._is_exact = self._is_strict = strictly
         # How many spaces and separators were skipped that the template does not have.
         self._skipped = 0
-        nodes = _nodes_of(template)
+        nodes = _nodes_of(template, strictly=strictly)
         for i, node in enumerate(nodes):
             if self._at == len(text):
+                if strictly:
+                    raise SqlFailure("22007", "input string is too short for datetime format")
                 break
             if not self._is_exact and node.key != "FX" and (node.kind == "pattern" or i == 0):
                 self._skip_spaces()
@@ -165,6 +232,8 @@ class _Reading:
                     self._skip_spaces()
             else:
                 self._pass(node)
+        if strictly and text[self._at :].strip(_SPACES):
+            raise SqlFailure("22007", "trailing characters remain in input string after datetime format")
 
     def __getitem__(self, name: str) -> int:
         return self._fields.get(name, 0)
@@ -176,6 +245,9 @@ class _Reading:
 
     def _pass(self, node: _Node) -> None:
         """Moves past what stands for a character of the template, whichever it is."""
+        if self._is_strict and self._text[self._at] != node.shown:
+            what = "character" if node.kind == "text" else "separator"
+            raise SqlFailure("22007", f'unmatched format {what} "{node.shown}"')
         if self._is_exact:
             self._at += 1
         elif node.kind == "text":

@@ -56,6 +56,8 @@ POOLS["json_path"] = (
         "$.a.double()", "strict $[1]", "exists($.b)", "$ == $x", "-$[*]", "$[0 to last].type()",
     ],
 )  # fmt: skip
+POOLS["json_moment"] = (JSONB, ['"2024-02-29"', '["12:30:00.50+2", "10:30:00"]', '"2024-02-29 12:30:00+01"', "1"])
+POOLS["json_moment_path"] = (TEXT, ["$.datetime()", '$[*] ? (@.datetime() > "2024-02-29T10:00:00".datetime())'])
 POOLS["json_variables"] = (JSONB, ['{"x": 1}', "[]", "{}"])
 POOLS["jsonb_keys"] = (array_of(TEXT), ["{}", "{a}", "{a,b}", "{NULL}", "{a,NULL}", '{"",1}', "{b,aa}"])
 POOLS["jsonb_moments"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56.789+00",NULL}', "{}"])
@@ -92,6 +94,8 @@ def examples() -> Iterator[Example]:
         called = f"{name}({{0}}, {{1}}::jsonpath, {{2}}"
         yield function(name, "jsonb", "json_path", "json_variables", sql=f"{called})")
         yield function(name, "jsonb", "json_path", "json_variables", "bool", sql=f"{called}, {{3}})")
+    for name in ("jsonb_path_query_array", "jsonb_path_query_array_tz", "jsonb_path_exists_tz"):
+        yield function(name, "json_moment", "json_moment_path", sql=f"{name}({{0}}, {{1}}::jsonpath)")
     yield function("jsonb_object", "jsonb_pairs")
     yield function("jsonb_object", "jsonb_keys", "jsonb_pairs")
     yield operator("||", "text", "jsonb")
