@@ -32,7 +32,7 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 from mz_dagster.sql.expressions import Expressions
-from mz_dagster.sql.jsonb_records import RECORD_FUNCTIONS, bind_records
+from mz_dagster.sql.jsonb_records import POPULATING, RECORD_FUNCTIONS, bind_populated, bind_records
 from mz_dagster.sql.scope import Scope, ScopeColumn
 from mz_dagster.sql.set_functions import bind_rows_from
 
@@ -373,6 +373,8 @@ class FromBinder:
         aliased = node if node.args.get("alias") is not None else owner
         if any(isinstance(one, exp.Anonymous) and name_of(one.this) in RECORD_FUNCTIONS for one in calls):
             return self._records(node, aliased, calls, ordinality=ordinality)
+        if len(calls) == 1 and isinstance(calls[0], exp.Anonymous) and name_of(calls[0].this) in POPULATING:
+            return self._populated(node, aliased, calls[0], ordinality=ordinality)
         alias, names = self._alias(aliased)
         if isinstance(owner.args.get("offset"), exp.Identifier):
             # Of `unnest(x) WITH ORDINALITY AS u (v, n)` the parser takes n apart.
@@ -410,6 +412,18 @@ class FromBinder:
         with with_rows_visible(self.binding.enclosing[self._level :]):
             relation, names = bind_records(binder, call, definitions)
         return self._aliased(relation, names, name, [], node)
+
+    def _populated(self, node: exp.Expr, aliased: exp.Expr, call: exp.Anonymous, *, ordinality: bool) -> FromItem:
+        """Returns the rows of a function whose columns are a relation's."""
+        if ordinality:
+            raise UnsupportedForm(
+                "WITH ORDINALITY is not supported for records of json", position=self.body.position(node)
+            )
+        alias, names = self._alias(aliased)
+        binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
+        with with_rows_visible(self.binding.enclosing[self._level :]):
+            relation, own = bind_populated(binder, call)
+        return self._aliased(relation, own, alias or name_of(call.this), names, node)
 
     def _derived(self, node: exp.Subquery | exp.Values | exp.Lateral) -> FromItem:
         alias, names = self._alias(node)

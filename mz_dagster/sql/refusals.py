@@ -71,8 +71,8 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
     elif name in _TABLES and name not in TABLE_OVERLOADS:
         reason = "Functions that return rows are not maintained yet."
     elif name in _POPULATING:
-        reason = "Relations are no types here."
-        hint = f"Write {name.replace('populate', 'to', 1)}(...) AS t (a integer, b text)."
+        reason = "It returns rows of several columns."
+        hint = f"Call it in FROM: SELECT r.* FROM {name}(NULL::t, ...) AS r."
     elif name in OTHER_TYPES:
         reason, hint = OTHER_TYPES[name]
     elif name in ("map", "list"):

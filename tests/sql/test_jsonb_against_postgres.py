@@ -158,6 +158,24 @@ JSON_QUERIES = [
     "SELECT jsonb_extract_path_text(j::jsonb, VARIADIC ARRAY['tags', '2']),"
     " json_build_array(VARIADIC NULL::text[]) IS NULL FROM " + _E,
     "SELECT row_to_json(v.*)::text, to_jsonb(v.*)::text FROM v",
+    # Columns of a relation.
+    *(
+        f"SELECT {call}"
+        for kind in ("json", "jsonb")
+        for call in (
+            f"r.* FROM {kind}_populate_record(NULL::v, '{{\"a\": 1, \"c\": \"x\", \"no\": 2}}') AS r",
+            f"id, r.a, k FROM {_E}, {kind}_populate_record(NULL::v, m.j::{kind}) AS r",
+            f"x, c FROM {kind}_populate_recordset(NULL::v, '[{{\"a\": 1}}, {{\"c\": [1,  2]}}]') AS r (x, k)",
+            f"* FROM {kind}_populate_record(NULL::v, NULL)",
+            f"count(*) FROM {kind}_populate_recordset(NULL::v, NULL)",
+            f"* FROM {kind}_populate_recordset(NULL::v, '{{}}')",
+            f"* FROM {kind}_populate_recordset(NULL::v, '[1]')",
+            f"* FROM {kind}_populate_record(NULL::v, '[]')",
+            f"* FROM {kind}_populate_record(NULL::v)",
+            f"* FROM {kind}_populate_record(NULL::nothing, '[]')",
+            f"a, k FROM {kind}_populate_record(NULL::v, '{{\"a\": \"x\"}}')",
+        )
+    ),
     # What there is not.
     "SELECT '{a'::json",
     "SELECT '{\"a\":1}' -> 'a'",

@@ -73,7 +73,9 @@ def functions() -> Iterator[Function]:
         yield Function(name, arguments, result)
     for name, _ in _SETS:
         yield Function(name, (_J,), _ARRAY, fallible=True)
-    yield Function("json_to_recordset", (_J,), _ARRAY, fallible=True)
+    for name in ("json_to_recordset", "json_populate_recordset"):
+        yield Function(name, (_J,), _ARRAY, fallible=True)
+    yield Function("array_text_json", (_J, Kind.BOOL), _T, fallible=True)
     yield Function("json_to_record", (_J,), _J, fallible=True)
     yield Function("member_json", (_J, _T), _J, nullability=Nullability.ALWAYS)
     yield Function("json_build_object_list", (_J, _T), _J, fallible=True)

@@ -228,15 +228,20 @@ def record(text: str) -> str:
 
 
 @pure("json_to_recordset")
-def records(text: str) -> list[str]:
+def records(text: str, name: str = "json_to_recordset") -> list[str]:
     """Returns the elements of an array of objects."""
     text = _unless_object(text)
     if text[0] != "[":
-        raise _invalid(f"cannot call json_to_recordset on {'an object' if text[0] == '{' else 'a scalar'}")
+        raise _invalid(f"cannot call {name} on {'an object' if text[0] == '{' else 'a scalar'}")
     found = element_texts(text)
     if any(one[0] != "{" for one in found):
-        raise _invalid("argument of json_to_recordset must be an array of objects")
+        raise _invalid(f"argument of {name} must be an array of objects")
     return found
+
+
+@pure("json_populate_recordset")
+def _records_of_a_type(text: str) -> list[str]:
+    return records(text, "json_populate_recordset")
 
 
 @pure("member_json")

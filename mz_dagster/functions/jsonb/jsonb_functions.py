@@ -307,14 +307,19 @@ def _object_given(text: str, name: str) -> dict[str, Node]:
 
 
 @pure("jsonb_to_recordset")
-def records(text: str) -> list[str]:
+def records(text: str, name: str = "jsonb_to_recordset") -> list[str]:
     """Returns the elements of an array of objects."""
     node = read(text)
     if type(node) is not list:
-        raise SqlFailure("22023", "cannot call jsonb_to_recordset on a non-array")
+        raise SqlFailure("22023", f"cannot call {name} on a non-array")
     if any(type(one) is not dict for one in node):
-        raise SqlFailure("22023", "argument of jsonb_to_recordset must be an array of objects")
+        raise SqlFailure("22023", f"argument of {name} must be an array of objects")
     return [write(one) for one in node]
+
+
+@pure("jsonb_populate_recordset")
+def _records_of_a_type(text: str) -> list[str]:
+    return records(text, "jsonb_populate_recordset")
 
 
 @pure("member_jsonb")

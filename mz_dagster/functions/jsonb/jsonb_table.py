@@ -138,7 +138,9 @@ def functions() -> Iterator[Function]:
                 yield Function(f"{name}{zoned}{ending}", arguments, result, fallible=True, nullability=nullability)
     for name in _PATH_OPERATORS.values():
         yield Function(name, (_J, _T), _B, fallible=True, nullability=Nullability.ALWAYS)
-    yield Function("jsonb_to_recordset", (_J,), _ARRAY, fallible=True)
+    for name in ("jsonb_to_recordset", "jsonb_populate_recordset"):
+        yield Function(name, (_J,), _ARRAY, fallible=True)
+    yield Function("array_text_jsonb", (_J, _B), _T, fallible=True)
     yield Function("jsonb_to_record", (_J,), _J, fallible=True)
     yield Function("member_jsonb", (_J, _T), _J, nullability=Nullability.ALWAYS)
 
