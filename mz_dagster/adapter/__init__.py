@@ -30,7 +30,8 @@ In the order of import:
   what has no history; `reads`: SELECT and SUBSCRIBE of a session.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
-- `variables`, `session`, `connection`: what SET changes; statements in, results out; PEP 249.
+- `session_settings`, `variables`, `config_calls`: which settings there are; what SET and `set_config` change.
+- `session`, `connection`: statements in, results out; PEP 249.
 - `checks`, `checking`: tests of data that are maintained, and what they say.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
 - `reading`: a collection at a time as a DataFrame of Spark, Polars or pandas, or as batches of Arrow.

@@ -13,6 +13,7 @@ A role may end what is its own, and the owner everything, as in PostgreSQL.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.access import InsufficientPrivilege, owner_name
@@ -25,7 +26,7 @@ from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 _FUNCTIONS = ("pg_cancel_backend", "pg_terminate_backend")
 _CAST = "::int4"
 #: What may follow the only item of a SELECT.
-_CLAUSES = ("from", "where", "order", "limit", "offset", "fetch")
+CLAUSES = ("from", "where", "order", "limit", "offset", "fetch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,16 @@ class Signal:
         at = 3 if tokens[1].is_word("pg_catalog") and tokens[2].is_symbol(".") else 1
         if not tokens[0].is_word("select") or not tokens[at].is_word(*_FUNCTIONS):
             return None
-        end = _end_of_call(tokens, at + 1)
+        end = end_of_call(tokens, at + 1)
         if end is None:
             return None
         function = column = tokens[at].value
         rest = tokens[end + 1 :]
         if rest[0].is_word("as"):
             column, rest = rest[1].value, rest[2:]
-        elif rest[0].kind in (TokenKind.WORD, TokenKind.QUOTED) and not rest[0].is_word(*_CLAUSES):
+        elif rest[0].kind in (TokenKind.WORD, TokenKind.QUOTED) and not rest[0].is_word(*CLAUSES):
             column, rest = rest[0].value, rest[1:]
-        if not rest[:1] or (rest[0].kind is not TokenKind.END and not rest[0].is_word(*_CLAUSES)):
+        if not rest[:1] or (rest[0].kind is not TokenKind.END and not rest[0].is_word(*CLAUSES)):
             return None
         opening, closing = tokens[at + 1], tokens[end]
         begin = tokens[0].end
@@ -108,12 +109,12 @@ class Signal:
         return Result(asked.tag, self.columns, rows, len(rows))
 
 
-def _end_of_call(tokens: list[Token] | tuple[Token, ...], opening: int) -> int | None:
-    """Returns the number of the parenthesis that closes a call of one argument; None if it is none."""
+def end_of_call(tokens: Sequence[Token], opening: int, *, several: bool = False) -> int | None:
+    """Returns the number of the parenthesis that closes a call; None if it is none of one argument, or of several."""
     depth = 0
     for number in range(opening, len(tokens)):
         depth += tokens[number].is_symbol("(", "[") - tokens[number].is_symbol(")", "]")
-        if depth == 1 and tokens[number].is_symbol(","):
+        if depth == 1 and not several and tokens[number].is_symbol(","):
             return None
         if depth == 0:
             return number if number > opening + 1 else None

@@ -180,6 +180,11 @@ class Connection:
         """After how long a statement is to be cancelled, in milliseconds, as SET has it; 0 for never."""
         return self._variables.statement_timeout_ms
 
+    @property
+    def idle_timeout_ms(self) -> int:
+        """After how long a client that is idle now is to be ended, in milliseconds, as SET has it; 0 for never."""
+        return self._variables.idle_timeout_ms
+
     def settings(self) -> Mapping[str, str]:
         """Returns the values of all settings of the session, by their names in lower case."""
         return self._variables.settings()

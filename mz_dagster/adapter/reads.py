@@ -9,6 +9,7 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.backend_signals import Signal
 from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.config_calls import ConfigCall
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.planned_queries import DescribedQuery, PlannedQuery, QueryKey, with_types
@@ -19,6 +20,7 @@ from mz_dagster.adapter.subscribe_envelopes import Envelope
 from mz_dagster.adapter.subscriptions import subscribe
 from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.timestamps import AsOfTime
+from mz_dagster.adapter.variables import Variables
 from mz_dagster.compute import Progress
 from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.plan.rewriting import gets_of
@@ -47,14 +49,14 @@ class Reads:
     Attributes:
         peeks: Reads plans.
         names: What names denote.
-        zone: The session's time zone.
+        variables: The session's settings.
         circumstances: Returns what a statement that begins now is to know.
         progress: Receives the story of what takes long.
     """
 
     peeks: Peeks
     names: Names
-    zone: str
+    variables: Variables
     circumstances: Callable[[], Circumstances]
     progress: Progress
 
@@ -63,6 +65,9 @@ class Reads:
         if (signal := Signal.of(statement.query)) is not None:
             asked = self.select(replace(statement, query=signal.query), parameters)
             return signal.sent(asked, self.peeks.engine.activity, self.circumstances().user)
+        if (config := ConfigCall.of(statement.query)) is not None:
+            asked = self.select(replace(statement, query=config.query), parameters)
+            return config.carried_out(asked, self.variables)
         return self._selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
 
     def subscribe(self, statement: Subscribe, parameters: Sequence[object]) -> Result:
@@ -116,6 +121,9 @@ class Reads:
         if (signal := Signal.of(statement.query)) is not None:
             self.described(replace(statement, query=signal.query), parameters)
             return signal.columns
+        if (config := ConfigCall.of(statement.query)) is not None:
+            self.described(replace(statement, query=config.query), parameters)
+            return config.columns
         plans = self.peeks.engine.planned_queries
         state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)
@@ -142,7 +150,7 @@ class Reads:
         """Returns under what the plan of a query is kept; None if it is none for others."""
         if not self.names.is_shared or (peeks.transaction is not None and peeks.transaction.written):
             return None
-        return QueryKey.of(query, parameters, self.names.reading(self.zone))
+        return QueryKey.of(query, parameters, self.names.reading(self.variables.zone))
 
     @staticmethod
     def _is_for_all(peeks: Peeks, bound: BoundQuery) -> bool:

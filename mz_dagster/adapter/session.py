@@ -32,6 +32,7 @@ from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.reads import Reads, copied_query
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.roles import change_roles
+from mz_dagster.adapter.session_settings import SETTINGS
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.table_as import create_table_as
@@ -575,7 +576,8 @@ class Session:
             case SetTransaction():
                 return self._set_transaction(statement)
             case SetSetting():
-                self._variables.set(statement.name, statement.value)
+                set_it = self._variables.set_local if statement.is_local else self._variables.set
+                set_it(statement.name, statement.value)
                 return Result(statement.text.split(maxsplit=1)[0].upper())
             case ResetAll():
                 self._variables.reset_all()
@@ -587,8 +589,9 @@ class Session:
             case Discard(what=what):
                 return self._discard(what)
             case ShowSetting(name=None):
-                every = tuple(sorted(self._variables.settings().items()))
-                return Result("SHOW", (Column("name", TEXT, False), Column("setting", TEXT, False)), every, len(every))
+                every = tuple((*one, SETTINGS[one[0]].about) for one in sorted(self._variables.settings().items()))
+                names = ("name", "setting", "description")
+                return Result("SHOW", tuple(Column(one, TEXT, False) for one in names), every, len(every))
             case ShowSetting(name=str(name)):
                 return Result("SHOW", (Column(name, TEXT, False),), ((self._variables.get(name),),), 1)
             case Show():
@@ -610,7 +613,7 @@ class Session:
 
     @property
     def _reads(self) -> Reads:
-        return Reads(self._peeks, self._names, self._variables.zone, self._circumstances, self._progress)
+        return Reads(self._peeks, self._names, self._variables, self._circumstances, self._progress)
 
     def _read(self, query: Select | Subscribe, parameters: Sequence[object]) -> Result:
         if isinstance(query, Select):

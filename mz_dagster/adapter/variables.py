@@ -12,6 +12,7 @@ from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
+from mz_dagster.adapter.session_settings import SETTINGS, TRUTH
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.adapter.wire_client import WireClient
@@ -23,47 +24,14 @@ from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
-from mz_dagster.sql.options import parse_interval_ms
+from mz_dagster.sql.schemas import names_in, path_of
 
-#: Settings of PostgreSQL that are as they are here: SET takes the value that they have, SHOW tells it.
-_FIXED: Mapping[str, str] = {
-    "bytea_output": "hex",
-    "client_encoding": "UTF8",
-    "datestyle": "ISO, MDY",
-    "default_table_access_method": "heap",
-    "default_tablespace": "",
-    "integer_datetimes": "on",
-    "intervalstyle": "postgres",
-    "lc_collate": "C",
-    "max_identifier_length": "63",
-    "max_index_keys": "32",
-    "role": "none",
-    "server_encoding": "UTF8",
-    "server_version_num": "150000",
-    "standard_conforming_strings": "on",
-}
-
-#: How clients say the one style of dates that there is.
-_DATE_STYLES = frozenset({"iso", "mdy", "iso, mdy", "iso,mdy", "mdy, iso", "iso, us"})
-#: Settings of clients that change nothing here: SET takes any value, SHOW tells it.
-_OF_CLIENTS: Mapping[str, str] = {
-    "application_name": "",
-    "client_min_messages": "notice",
-    "extra_float_digits": "1",
-    "lock_timeout": "0",
-}
 _TIMEOUT = "statement_timeout"
-
-_TRUTH = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+_IN_TRANSACTION = "idle_in_transaction_session_timeout"
+_IN_SESSION = "idle_session_timeout"
+#: What each setting is that has not been changed and has no rules of its own.
+_DEFAULTS = {name: one.default for name, one in SETTINGS.items()}
 _Set = tuple[EngineSetting, str, bool, dict[str, str]]
-
-
-def _timeout_ms(text: str) -> int:
-    """Returns the milliseconds of a time as PostgreSQL's settings have them: a number, or one with a unit."""
-    found = int(text) if text.strip().isdecimal() else parse_interval_ms(text)
-    if found is None or found >= 2**31:
-        raise InvalidParameterValue(f'invalid value for parameter "{_TIMEOUT}": "{text}"', hint="Write 5000 or '5 s'.")
-    return found
 
 
 def _shown(on: bool) -> str:
@@ -99,6 +67,8 @@ class Variables:
     client: WireClient | None = None
     role: str | None = None
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)
+    #: What was set in the block that is open for that alone, and what it was before.
+    _local: dict[str, str] = field(default_factory=dict, repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +90,7 @@ class Variables:
     def begin(self, transaction: Transaction) -> None:
         """Opens a transaction block."""
         self.transaction = transaction
+        self._local = {}
         self._before = self.engine, self.level, self.read_only, dict(self.changed)
 
     def commit(self) -> None:
@@ -132,6 +103,9 @@ class Variables:
             self._restore()
             self._close_cursors(transaction, commits=False)
             raise
+        local, self._local = self._local, {}
+        for name, value in local.items():
+            self.set(name, value)
         self._close_cursors(transaction, commits=True)
 
     def roll_back(self) -> None:
@@ -172,6 +146,7 @@ class Variables:
         self.close_cursors(*over)
 
     def _restore(self) -> None:
+        self._local = {}
         if self._before is not None:
             self.engine, self.level, self.read_only, self.changed = self._before
 
@@ -182,10 +157,7 @@ class Variables:
         block = self.transaction
         now = (self.level, self.read_only) if block is None else (block.level, block.read_only)
         return {
-            **_FIXED,
-            **_OF_CLIENTS,
-            _TIMEOUT: "0",
-            **DEFAULTS,
+            **_DEFAULTS,
             **self.changed,
             "engine": self.engine.value,
             "default_transaction_isolation": self.level,
@@ -237,6 +209,7 @@ class Variables:
             InvalidParameterValue: It has no such value.
             NotSupportedError: It is always as it is.
         """
+        self._local.pop(name, None)
         value = self._at_start.get(name) if value is None else value
         if name == "engine":
             self.engine = self.project.engine if value is None else engine_setting_of(value)
@@ -252,25 +225,53 @@ class Variables:
             return
         if name == "search_path":
             self.changed.pop(name, None)
-            self.changed |= {} if value is None else {name: value}
+            self.changed |= {} if value is None else {name: path_of([one for one in names_in(value) if one != "$user"])}
             return
-        if name == _TIMEOUT:
-            found = _timeout_ms(value or "0")
-            self.changed[name] = f"{found}ms" if found else "0"
-            return
-        if name in _OF_CLIENTS:
-            self.changed[name] = _OF_CLIENTS[name] if value is None else value
-            return
-        fixed = self.get(name)
-        if name == "datestyle" and value is not None and value.lower() in _DATE_STYLES:
-            return
-        if value is not None and value.lower().replace("-", "") != fixed.lower().replace("-", ""):
-            raise NotSupportedError(f'the setting "{name}" is always {fixed}')
+        setting = SETTINGS.get(name)
+        if setting is None:
+            raise UndefinedObject(
+                f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists those there are."
+            )
+        shown = setting.default if value is None else setting.shown(name, value)
+        if name in (_IN_TRANSACTION, _IN_SESSION) and self.client is None and shown != "0":
+            raise NotSupportedError(
+                f'the setting "{name}" is not supported in a session without a client',
+                detail="Nobody but the program that has the session could end it.",
+                hint="Connect to mz-dagster serve, or set it to 0.",
+            )
+        if setting.kind != "fixed":
+            self.changed[name] = shown
+
+    def set_local(self, name: str, value: str | None) -> None:
+        """Sets a setting until the block that is open ends; without one there is nothing to do.
+
+        Raises:
+            UndefinedObject: There is no such setting.
+            InvalidParameterValue: It has no such value.
+            NotSupportedError: It is always as it is.
+        """
+        before = self.get(name)
+        set_before = dict(self._local)
+        self.set(name, value)
+        self._local = set_before
+        if self.transaction is None:
+            self.set(name, before)
+        elif not name.startswith("transaction_"):
+            self._local.setdefault(name, before)
 
     @property
     def statement_timeout_ms(self) -> int:
         """After how long a statement is cancelled, in milliseconds; 0 for never."""
-        return _timeout_ms(self.changed.get(_TIMEOUT, "0"))
+        return self._milliseconds(_TIMEOUT)
+
+    @property
+    def idle_timeout_ms(self) -> int:
+        """After how long a client is ended that is as idle as the session is now, in milliseconds; 0 for never."""
+        return self._milliseconds(_IN_SESSION if self.transaction is None else _IN_TRANSACTION)
+
+    def _milliseconds(self, name: str) -> int:
+        shown = self.changed.get(name, "0")
+        return 0 if shown == "0" else int(SETTINGS[name].base(shown))
 
     def _set_isolation(self, name: str, value: str | None) -> None:
         level = " ".join((value or self.level).lower().split())
@@ -281,7 +282,7 @@ class Variables:
         self.set_modes(TransactionModes(level, None), of_session=self._is_of_session(name))
 
     def _set_read_only(self, name: str, value: str | None) -> None:
-        found = _TRUTH.get((value or "off").lower())
+        found = TRUTH.get((value or "off").lower())
         if found is None:
             raise InvalidParameterValue(f'parameter "{name}" requires a Boolean value', hint="Use on or off.")
         self.set_modes(TransactionModes(None, found), of_session=self._is_of_session(name))

@@ -118,10 +118,11 @@ class Show(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SetSetting(Statement):
-    """`SET name = value` of the session; None is DEFAULT."""
+    """`SET name = value` of the session, or of the transaction alone if it is local; None is DEFAULT."""
 
     name: str
     value: str | None
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,33 +19,32 @@ from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
 def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransaction:
-    """Moves past `SET [SESSION] name {= | TO} {value | DEFAULT}` or `SET TIME ZONE {zone | LOCAL | DEFAULT}`.
+    """Moves past `SET [SESSION | LOCAL] {name {= | TO} {value | DEFAULT} | TIME ZONE {zone | LOCAL | DEFAULT}}`.
 
     Also past SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
 
     Raises:
-        UnsupportedForm: It is of another user, or for a transaction only.
+        UnsupportedForm: It is of another user.
     """
     first = cursor.current
     cursor.expects("set")
     found = parse_set_transaction(cursor, common)
     if found is not None:
         return found
-    if cursor.sees("local"):
-        why = "A setting that is set in a transaction holds on if that commits."
-        raise cursor.refuse("SET LOCAL", why, "Write SET, and reset it before COMMIT.", first)
     if cursor.accepts("role", "none") or cursor.accepts("session", "authorization", "default"):
         return SetSetting(*common, "role", None)  # whom one has authenticated as
     if cursor.sees("role") or cursor.sees("session", "authorization"):
         raise cursor.refuse("SET of a user", "Access is the folder's and the catalog's.", token=first)
-    cursor.accepts("session")
+    is_local = cursor.accepts("local")
+    if not is_local:
+        cursor.accepts("session")
     if cursor.accepts("time", "zone"):
-        return SetSetting(*common, "timezone", None if cursor.accepts("local") else _value(cursor))
+        return SetSetting(*common, "timezone", None if cursor.accepts("local") else _value(cursor), is_local)
     first = cursor.current
     name = _name(cursor)
     if not cursor.accepts_symbol("="):
         cursor.expects("to")
-    return SetSetting(*common, name, _schemas(cursor) if name == "search_path" else _value(cursor))
+    return SetSetting(*common, name, _schemas(cursor) if name == "search_path" else _value(cursor), is_local)
 
 
 def parse_reset(cursor: TokenCursor, common: Common) -> SetSetting | ResetAll:
@@ -104,10 +103,11 @@ def _value(cursor: TokenCursor) -> str | None:
         return None
     values: list[str] = []
     while True:
-        token = cursor.current
-        if token.kind not in (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD, TokenKind.QUOTED):
+        sign = "-" if cursor.accepts_symbol("-") else ""
+        kinds = (TokenKind.NUMBER,) if sign else (TokenKind.STRING, TokenKind.NUMBER, TokenKind.WORD, TokenKind.QUOTED)
+        if cursor.current.kind not in kinds:
             raise cursor.unexpected("a value")
-        values.append(cursor.advance().value)
+        values.append(sign + cursor.advance().value)
         if not cursor.accepts_symbol(","):
             return ", ".join(values)
 

@@ -3,11 +3,14 @@
     server       listens on loopback, or with TLS elsewhere; a session for each connection
     turns        who is served when: clients one after the other, and who takes long by a thread of its own
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
+    startup_settings    the settings that a client asks for as it connects
+    idle         ends clients that have been idle for too long
     copying      COPY's formats: text, CSV and binary
     statements   a client's text as ours, `$1` is `?`; prepared statements and portals
     driver_questions    what drivers ask of their own accord, in words that a query has here
     answers      what is sent of results and errors
     types        object ids of types, and cells as text and in binary, as PostgreSQL's
+    errors       what clients are told of connections, prepared statements and portals
     credentials  who may connect: a password in a file that only its owner can read
 
 Messages are taken apart and put together by `pygwire`, and SCRAM is `scramp`'s. Invariant: nobody who has not

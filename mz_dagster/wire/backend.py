@@ -34,7 +34,7 @@ from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.result import Rows
 from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.catalog import RoleRow, UnknownObject
-from mz_dagster.errors import Error, OperationalError, ProgrammingError
+from mz_dagster.errors import Error
 from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
@@ -43,6 +43,16 @@ from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_response, spread
 from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import Credentials
+from mz_dagster.wire.errors import (
+    CopyEnded,
+    DuplicateStatement,
+    InvalidPassword,
+    NotPermitted,
+    TooManyConnections,
+    UndefinedPortal,
+    idle_error,
+)
+from mz_dagster.wire.startup_settings import startup_settings
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
 from mz_dagster.wire.types import is_enumerated, parameter_of, parameter_type, unsized, wire_type
 
@@ -103,41 +113,9 @@ class Host(Protocol):
         """Is told that a connection has ended."""
         ...
 
-
-class InvalidPassword(ProgrammingError):
-    """Somebody who may not connect."""
-
-    sqlstate = "28P01"
-
-
-class NotPermitted(ProgrammingError):
-    """A role that has a password and may not connect."""
-
-    sqlstate = "28000"
-
-
-class TooManyConnections(OperationalError):
-    """A client more than the server takes."""
-
-    sqlstate = "53300"
-
-
-class UndefinedPortal(ProgrammingError):
-    """The name of a portal that there is none of."""
-
-    sqlstate = "34000"
-
-
-class DuplicateStatement(ProgrammingError):
-    """The name of a prepared statement that there is one of already."""
-
-    sqlstate = "42P05"
-
-
-class CopyEnded(OperationalError):
-    """A COPY whose client has given up."""
-
-    sqlstate = "57014"
+    def idles(self, backend: Backend, for_ms: int) -> None:
+        """Has a client end that is idle for longer from now on, see `Backend.time_out`; 0 for never."""
+        ...
 
 
 class _ClientGone(Exception):
@@ -189,6 +167,8 @@ class Backend:
     #: What is to be told of a write that is queued, once it is over.
     _untold: Callable[[], None] | None = field(default=None, repr=False)
     awaited: QueuedWrite | None = field(default=None, init=False, repr=False)
+    _may_time_out: bool = field(default=False, init=False, repr=False)
+    _is_timed_out: bool = field(default=False, init=False, repr=False)
 
     @property
     def address(self) -> str:
@@ -208,11 +188,33 @@ class Backend:
                 self._flush()
                 self.client.settimeout(None)
                 self._received = self._messages(_LONGEST_MESSAGE, pauses=True)
+                self._note_idle()
                 return next(self._received) is None
         return False
 
+    def time_out(self) -> None:
+        """Has the turn that follows be the last one, as the client was idle for too long; it has no other meanwhile."""
+        self._is_timed_out = True
+
     def proceed(self) -> bool:
         """Serves what the client has sent; returns whether it goes on; see `Served`."""
+        goes_on = not self._has_timed_out() and self._proceed()
+        if goes_on and self.awaited is None:
+            self._note_idle()
+        return goes_on
+
+    def _note_idle(self) -> None:
+        for_ms = self.connection.idle_timeout_ms
+        if for_ms or self._may_time_out:
+            self._may_time_out = bool(for_ms)
+            self.server.idles(self, for_ms)
+
+    def _has_timed_out(self) -> bool:
+        if self._is_timed_out:
+            self._fatal(idle_error(in_transaction=self.connection.transaction_status != "I"))
+        return self._is_timed_out
+
+    def _proceed(self) -> bool:
         with self._ending():
             if self._untold is not None:
                 tell, self._untold, self.awaited = self._untold, None, None
@@ -376,10 +378,8 @@ class Backend:
             self._connection = self.server.connect(self._role)
             self._connection.serve(self)
             self._connection.begin_with("default_transaction_isolation", _LEVEL)
-            for name in ("application_name", "client_encoding", "timezone", "extra_float_digits"):
-                value = next((params[one] for one in params if one.lower() == name), None)
-                if value is not None:
-                    self._connection.begin_with(name, value.strip("'"))  # asyncpg's are quoted
+            for name, value in startup_settings(params):
+                self._connection.begin_with(name, value)
         except Error as error:
             self._fatal(error)
             return False

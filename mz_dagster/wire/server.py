@@ -21,6 +21,7 @@ from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.wire.backend import Backend
 from mz_dagster.wire.credentials import Credentials
+from mz_dagster.wire.idle import IdleClients
 from mz_dagster.wire.turns import Turns
 
 logger = logging.getLogger("mz_dagster.wire")
@@ -88,6 +89,7 @@ class Server:
         self._backends: dict[int, Backend] = {}
         self._written: deque[GlobalId] = deque()
         self._turns = Turns(self._seal, self._tidy)
+        self._idle = IdleClients[Backend](engine.clock, lambda one: self._turns.begin(one, one.time_out))
 
     def role(self, user: str) -> RoleRow | None:
         """Returns the role of a name, None if there is none or it is the owner's."""
@@ -140,7 +142,13 @@ class Server:
     def ended(self, process_id: int) -> None:
         """Is told of each connection that has ended."""
         with self._lock:
-            self._backends.pop(process_id, None)
+            backend = self._backends.pop(process_id, None)
+        if backend is not None:
+            self._idle.idles(backend, 0)
+
+    def idles(self, backend: Backend, for_ms: int) -> None:
+        """Has a client end that is idle for longer from now on; 0 for never."""
+        self._idle.idles(backend, for_ms)
 
     def backends(self) -> tuple[Backend, ...]:
         """Returns the connections that there are."""
@@ -159,6 +167,7 @@ class Server:
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
+        self._idle.close()
         for one in self.backends():
             one.terminate()
         self._turns.close(_END_S)  # they end in the catalog as well, which whoever closes this closes next

@@ -102,6 +102,15 @@ class Turns:
             self._selector.register(client.client, selectors.EVENT_READ, client)
         self._wake()
 
+    def begin(self, client: Served, first: Callable[[], None]) -> None:
+        """Has a client's turn begin although it has sent nothing, after `first`; nothing if it has one, or has gone."""
+        with self._lock:
+            if client not in self._clients or client in self._busy:
+                return
+            self._busy.add(client)
+            first()
+        self._resume(client)
+
     def close(self, wait_s: float = 0) -> None:
         """Ends once those clients have gone that there are, and waits for that so many seconds at most."""
         self._is_closing = True

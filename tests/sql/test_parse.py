@@ -203,7 +203,6 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("ALTER VIEW t RENAME COLUMN a TO b", 14, "0A000", "RENAME of a part"),
         ("EXPLAIN CREATE TABLE t (a int)", 1, "0A000", "EXPLAIN of this statement"),
         ("EXPLAIN DELETE FROM t", 9, "0A000", "EXPLAIN DELETE"),
-        ("SET LOCAL x = 1", 1, "0A000", "SET LOCAL"),
         ("SET x", 6, "42601", "end of input"),
         ("COMMIT; SELECT 1 +; BOGUS", 21, "42601", 'near "BOGUS"'),
         ("DROP TABLE", 11, "42601", "end of input"),

@@ -17,7 +17,6 @@ Connection = psycopg.Connection[Any]
 
 #: What is refused, with its SQLSTATE: nothing is answered that is not so.
 REFUSED = {
-    ("pgAdmin", "settings"): "42883",  # pg_show_all_settings()
     ("pgAdmin", "user"): "0A000",  # WITH RECURSIVE
     ("pgAdmin", "recovery"): "42883",  # pg_is_wal_replay_paused()
     ("pgAdmin", "encryption"): "0A000",  # pg_stat_ssl

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mz_dagster.adapter.activity import moment
+from mz_dagster.adapter.session_settings import SETTINGS
 from mz_dagster.adapter.system_catalogs.facts import (
     OWNER_ID,
     PG_CATALOG_ID,
@@ -468,15 +469,21 @@ def _users(facts: Facts) -> Iterator[Cells]:
 
 def _settings(facts: Facts) -> Iterator[Cells]:
     for name, value in sorted(facts.settings.items()):
+        setting = SETTINGS[name]
+        kind = "bool" if value in ("on", "off") else "string" if setting.kind in ("fixed", "own") else setting.kind
         yield {
             "name": name,
-            "setting": value,
+            "setting": setting.base(value),
+            "unit": setting.unit or None,
             "category": "Settings",
-            "short_desc": "",
-            "context": "user",
-            "vartype": "bool" if value in ("on", "off") else "string",
-            "source": "session",
-            "reset_val": value,
+            "short_desc": setting.about,
+            "context": "internal" if setting.kind == "fixed" else "user",
+            "vartype": kind,
+            "source": "default" if value == setting.default else "session",
+            "min_val": str(setting.least) if setting.kind == "integer" else None,
+            "enumvals": setting.choices or None,
+            "boot_val": setting.base(setting.default) or None,
+            "reset_val": setting.base(value),
             "pending_restart": False,
         }
 

@@ -1,0 +1,104 @@
+"""`set_config`: a query that sets settings.
+
+A query reads and does nothing else. So it is no function that expressions could have, but a form of `SELECT`, whose
+only item is the call:
+
+    SELECT set_config('work_mem', '64MB', false);
+
+Its arguments are what is queried; each row of that then sets a setting, and becomes what that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mz_dagster.adapter.backend_signals import CLAUSES, end_of_call
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.variables import Variables
+from mz_dagster.scalars.types import TEXT, Column
+from mz_dagster.sql import SqlText
+from mz_dagster.sql.errors import InvalidParameterValue, UndefinedFunction
+from mz_dagster.sql.lexer import TokenKind, tokens_of
+
+_NAME = "set_config"
+#: What tools ask for a setting that is there, and the relation that tells it.
+_ROWS, _RELATION = "pg_show_all_settings()", "pg_settings"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigCall:
+    """A query that sets settings.
+
+    Attributes:
+        column: What its column is called.
+        query: What says which settings: names, values, and whether they are for the transaction alone.
+    """
+
+    column: str
+    query: SqlText
+
+    @classmethod
+    def of(cls, query: SqlText) -> ConfigCall | None:
+        """Returns what a query is if it is of the form, else None.
+
+        Example:
+            >>> ConfigCall.of(SqlText("SELECT set_config('a', 'b', false) AS x")).query.text
+            "SELECT            'a', 'b', false      "
+        """
+        if _NAME not in query.text.lower():
+            return None
+        tokens = tokens_of(query.text)
+        at = 3 if tokens[1].is_word("pg_catalog") and tokens[2].is_symbol(".") else 1
+        if not tokens[0].is_word("select") or not tokens[at].is_word(_NAME):
+            return None
+        end = end_of_call(tokens, at + 1, several=True)
+        if end is None:
+            return None
+        column, behind = _NAME, end + 1
+        if tokens[behind].is_word("as"):
+            column, behind = tokens[behind + 1].value, behind + 2
+        elif tokens[behind].kind in (TokenKind.WORD, TokenKind.QUOTED) and not tokens[behind].is_word(*CLAUSES):
+            column, behind = tokens[behind].value, behind + 1
+        if tokens[behind].kind is not TokenKind.END and not tokens[behind].is_word(*CLAUSES):
+            return None
+        text, opening, closing = query.text, tokens[at + 1], tokens[end]
+        begin, last = tokens[0].end, tokens[behind - 1].end
+        blanks = " " * (opening.end - begin), " " * (last - closing.start)
+        asked = f"{text[:begin]}{blanks[0]}{text[opening.end : closing.start]}{blanks[1]}{text[last:]}"
+        return cls(column, replace(query, text=asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the result."""
+        return (Column(self.column, TEXT),)
+
+    def carried_out(self, asked: Result, variables: Variables) -> Result:
+        """Returns the result once the settings are set.
+
+        Args:
+            asked: What the query returned.
+            variables: The session's.
+
+        Raises:
+            UndefinedFunction: It was called with other arguments.
+            UndefinedObject: There is no such setting.
+            InvalidParameterValue: It has no such value.
+            NotSupportedError: It is always as it is.
+        """
+        if len(asked.columns) != 3:
+            raise UndefinedFunction(f"function {_NAME}() of {len(asked.columns)} arguments does not exist")
+        rows = tuple((_set(row, variables),) for row in asked.rows)
+        return Result(asked.tag, self.columns, rows, len(rows))
+
+
+def _set(row: Sequence[object], variables: Variables) -> str:
+    name, value, is_local = row
+    if name is None:
+        raise InvalidParameterValue("SET requires parameter name", hint="Give set_config the name of a setting.")
+    named, text = str(name).lower(), None if value is None else str(value)
+    if is_local in (True, "true", "t", "on"):
+        variables.set_local(named, text)
+    else:
+        variables.set(named, text)
+    return variables.get(named)
