@@ -22,6 +22,7 @@ from mz_dagster.errors import (
     NotSupportedError,
     OperationalError,
     ProgrammingError,
+    Warning,
 )
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 
@@ -31,10 +32,6 @@ apilevel = "2.0"
 threadsafety = 1
 #: Parameters are written `?`.
 paramstyle = "qmark"
-
-
-class Warning(Exception):
-    """PEP 249's class for warnings; none is raised."""
 
 
 class TypeObject:

@@ -17,6 +17,10 @@ race) are values, not exceptions.
 from __future__ import annotations
 
 
+class Warning(Exception):
+    """PEP 249's class for warnings; none is raised, but `messages` of cursors and connections are such."""
+
+
 class Error(Exception):
     """The base of all errors this package raises on purpose.
 

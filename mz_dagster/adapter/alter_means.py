@@ -17,6 +17,7 @@ from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.names import Names
 from mz_dagster.catalog import ObjectRow, Redefinition
+from mz_dagster.notices import tell
 from mz_dagster.sql import parse
 from mz_dagster.sql.connection_statements import (
     AlterConnection,
@@ -63,6 +64,7 @@ def _named(names: Names, statement: AlterMeans, kind: str) -> ObjectRow | None:
         return names.object(statement.name, kind)
     except UndefinedTable:
         if statement.if_exists:
+            tell(f'{kind} "{statement.name}" does not exist, skipping')
             return None
         raise
 

@@ -34,6 +34,7 @@ from mz_dagster.catalog import (
     TableAltered,
     Takeover,
 )
+from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
@@ -63,6 +64,7 @@ def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances
         row = names.object(statement.name, "table")
     except UndefinedTable:
         if statement.if_exists:
+            tell(f'relation "{statement.name}" does not exist, skipping')
             return
         raise
     (current,) = parse(row.sql)

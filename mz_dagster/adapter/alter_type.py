@@ -26,6 +26,7 @@ from mz_dagster.adapter.replanning import recreate, with_readers
 from mz_dagster.catalog import ObjectRow, TypeAlteration
 from mz_dagster.errors import Error, ProgrammingError, first_line
 from mz_dagster.formalism import GlobalId
+from mz_dagster.notices import tell
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import Enumeration
 from mz_dagster.sql import AlterType, CreateType, parse
@@ -84,6 +85,7 @@ def _altered(before: Enumeration, statement: AlterType) -> Enumeration:
         _check_known(before, statement.label, statement)
     if new in before.labels:
         if statement.if_not_exists:
+            tell(f'enum label "{new}" already exists, skipping', "42710")
             return before
         adding = statement.new_label is None
         raise DuplicateObject(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.backend_signals import CLAUSES, end_of_call
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.session_settings import SETTINGS
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import SqlText
@@ -92,13 +93,17 @@ class ConfigCall:
         return Result(asked.tag, self.columns, rows, len(rows))
 
 
+def every_setting(variables: Variables) -> Result:
+    """Returns what SHOW ALL does: the settings with their values and what they are."""
+    rows = tuple((name, value, SETTINGS[name].about) for name, value in sorted(variables.settings().items()))
+    columns = tuple(Column(one, TEXT, False) for one in ("name", "setting", "description"))
+    return Result("SHOW", columns, rows, len(rows))
+
+
 def _set(row: Sequence[object], variables: Variables) -> str:
     name, value, is_local = row
     if name is None:
         raise InvalidParameterValue("SET requires parameter name", hint="Give set_config the name of a setting.")
     named, text = str(name).lower(), None if value is None else str(value)
-    if is_local in (True, "true", "t", "on"):
-        variables.set_local(named, text)
-    else:
-        variables.set(named, text)
+    variables.set(named, text, is_local=is_local in (True, "true", "t", "on"))
     return variables.get(named)

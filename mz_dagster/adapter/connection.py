@@ -34,7 +34,8 @@ from mz_dagster.adapter.transaction import TransactionAborted
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import RoleRow
-from mz_dagster.errors import Error, InterfaceError
+from mz_dagster.errors import Error, InterfaceError, Warning
+from mz_dagster.notices import Notice
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import Statement
 from mz_dagster.storage.foreign import only_our_errors
@@ -84,6 +85,9 @@ def connect(
 class Connection:
     """A PEP 249 connection; also a context manager that commits, or after an error rolls back, and closes itself.
 
+    Attributes:
+        messages: What the statements that were executed last told: notices and warnings, each with its class.
+
     Args:
         engine: The project, opened.
         isolation: How fresh reads are.
@@ -105,6 +109,7 @@ class Connection:
         self._owns_engine = owns_engine
         self._names = Names(engine)
         self._names.access = Access(role, self._names.held_roles)
+        self.messages: list[tuple[type[Warning], Warning]] = []
         name = None if role is None else role.name
         self._variables = Variables(engine.project, isolation.value, autocommit=autocommit, role=name)
         self._names.session = engine.activity.open_session(self._variables)
@@ -184,6 +189,10 @@ class Connection:
     def idle_timeout_ms(self) -> int:
         """After how long a client that is idle now is to be ended, in milliseconds, as SET has it; 0 for never."""
         return self._variables.idle_timeout_ms
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Returns what statements have told since this was last asked: notices and warnings."""
+        return self._variables.notices()
 
     def settings(self) -> Mapping[str, str]:
         """Returns the values of all settings of the session, by their names in lower case."""
@@ -307,11 +316,18 @@ class Connection:
 
 
 class Cursor:
-    """A PEP 249 cursor; iterating it yields the rows that are left."""
+    """A PEP 249 cursor; iterating it yields the rows that are left.
+
+    Attributes:
+        connection: Its connection.
+        arraysize: How many rows `fetchmany` returns.
+        messages: What the last statements told: notices and warnings, each with its class.
+    """
 
     def __init__(self, connection: Connection, session: Session) -> None:
         self.connection = connection
         self.arraysize = 1
+        self.messages: list[tuple[type[Warning], Warning]] = []
         self._session: Session | None = session
         self._results: deque[Result] = deque()
         self._next = 0
@@ -332,7 +348,10 @@ class Cursor:
         """
         session = self._open_session()
         _check_arguments(sql, parameters)
-        self._results.extend([*session.execute_each(sql, parameters)])
+        try:
+            self._results.extend([*session.execute_each(sql, parameters)])
+        finally:
+            self._hear()
         return self
 
     def results(self, sql: str, parameters: Sequence[object] = (), *, queues: bool = False) -> Iterator[Result]:
@@ -354,8 +373,16 @@ class Cursor:
         """
         session = self._open_session()
         _check_arguments(sql, parameters, *parameters)
-        self._results.append(session.execute_many(sql, parameters))
+        try:
+            self._results.append(session.execute_many(sql, parameters))
+        finally:
+            self._hear()
         return self
+
+    def _hear(self) -> None:
+        told = [(Warning, Warning(str(one))) for one in self.connection.notices()]
+        self.messages += told
+        self.connection.messages += told
 
     def nextset(self) -> bool | None:
         """Moves to the result of the next of several statements; returns True, or None if there is none."""
@@ -497,6 +524,8 @@ class Cursor:
             raise InterfaceError("the cursor is closed", hint="Take another one from the connection.")
         self._forget(*self._results)
         self._results.clear()
+        self.messages.clear()
+        self.connection.messages.clear()
         return self._session
 
     def _forget(self, *results: Result) -> None:

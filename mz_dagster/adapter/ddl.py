@@ -22,6 +22,7 @@ from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, NewObject, ObjectRow
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.notices import tell
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
     AlterRename,
@@ -118,6 +119,9 @@ def create(names: Names, statement: Definable, progress: Progress = quiet) -> st
         if isinstance(statement, CreateView) and statement.replaces:
             return _replace_view(names, statement)
         if statement.if_not_exists:
+            is_type = isinstance(statement, CreateType)
+            what = "type" if is_type else "relation"
+            tell(f'{what} "{name}" already exists, skipping', "42710" if is_type else "42P07")
             return tag
         if isinstance(statement, CreateType):
             raise DuplicateObject(f'type "{name}" already exists', position=qualified.offset + 1) from None
@@ -265,6 +269,7 @@ def create_schema(names: Names, statement: CreateSchema) -> str:
     except NameTaken:
         if not statement.if_not_exists:
             raise DuplicateSchema(f'schema "{name}" already exists', position=statement.name.offset + 1) from None
+        tell(f'schema "{name}" already exists, skipping', "42P06")
     return "CREATE SCHEMA"
 
 
@@ -320,7 +325,7 @@ def drop(names: Names, statement: Drop) -> str:
     if block is not None:
         _drop_in_block(names, block, [row for row in found if row is not None], statement)
         return f"DROP {statement.kind.upper()}"
-    names.engine.catalog.drop_objects({row.id for row in found if row is not None}, cascade=statement.cascade)
+    _drop_named(names, {row.id for row in found if row is not None}, statement)
     return f"DROP {statement.kind.upper()}"
 
 
@@ -347,6 +352,25 @@ def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectR
             if one.id in block.named.values():
                 block.drop(one.id)
         block.drop(row.id)
+        _tell_cascade(names, [one for one in left if one.id not in doomed])
+
+
+def _drop_named(names: Names, found: Collection[GlobalId], statement: Drop) -> None:
+    """Drops objects, and tells what goes with them."""
+    catalog = names.engine.catalog
+    before = {one.id: one for one in catalog.objects()} if statement.cascade else {}
+    gone = catalog.drop_objects(found, cascade=statement.cascade)
+    _tell_cascade(names, [one for one in before.values() if one.id in gone and one.id not in found])
+
+
+def _tell_cascade(names: Names, gone: Sequence[ObjectRow]) -> None:
+    """Tells what a DROP ... CASCADE drops besides; what belongs to something goes without saying."""
+    of_others = ("index", "arrangement")
+    listed = [f"drop cascades to {one.kind} {called(names.as_named(one))}" for one in gone if one.kind not in of_others]
+    if len(listed) == 1:
+        tell(listed[0])
+    elif listed:
+        tell(f"drop cascades to {len(listed)} other objects", detail="\n".join(listed))
 
 
 def _readers(names: Names, read: Collection[GlobalId]) -> list[ObjectRow]:
@@ -367,8 +391,9 @@ def _drop_schemas(names: Names, statement: Drop) -> str:
         except InvalidSchemaName:
             if not statement.if_exists:
                 raise
+            tell(f'schema "{name.last}" does not exist, skipping')
     try:
-        names.engine.catalog.drop_objects(found, cascade=statement.cascade)
+        _drop_named(names, found, statement)
     except StillNeeded as error:
         raise StillNeeded(", ".join(one.last for one in statement.names), error.dependants) from None
     return "DROP SCHEMA"
@@ -482,6 +507,7 @@ def _named(names: Names, name: Name, kind: str, if_exists: bool) -> ObjectRow | 
         return names.object(name, kind)
     except UndefinedTable:
         if if_exists:
+            tell(f'{kind} "{name.last}" does not exist, skipping')
             return None
         if kind == "type":
             raise UndefinedType(f'type "{name}" does not exist', position=name.offset + 1) from None

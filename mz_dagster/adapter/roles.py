@@ -10,6 +10,7 @@ from mz_dagster.adapter.passwords import verifier_text
 from mz_dagster.catalog import EVERYBODY, RoleRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.notices import tell
 from mz_dagster.sql import Name
 from mz_dagster.sql.errors import DuplicateObject, UndefinedObject, WrongObjectKind
 from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, GrantRole, Password, RoleName
@@ -95,6 +96,7 @@ def _drop(names: Names, statement: DropRole) -> None:
             role = _named(names, one)
         except UndefinedObject:
             if statement.if_exists:
+                tell(f'role "{one.name}" does not exist, skipping')
                 continue
             raise
         granted = names.engine.catalog.drop_role(role)

@@ -18,6 +18,7 @@ from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.block_definitions import DEFINED_IN_BLOCKS, ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.catalog_definitions import tell_whose
+from mz_dagster.adapter.config_calls import every_setting
 from mz_dagster.adapter.copy_to_file import copy_to_file
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.definition import define
@@ -32,7 +33,6 @@ from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.reads import Reads, copied_query
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.roles import change_roles
-from mz_dagster.adapter.session_settings import SETTINGS
 from mz_dagster.adapter.shows import show
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.table_as import create_table_as
@@ -52,6 +52,7 @@ from mz_dagster.compute import Progress, quiet
 from mz_dagster.compute.placement.explained import placement
 from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
 from mz_dagster.functions import UTC
+from mz_dagster.notices import Notice, heard_by, warn
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
@@ -199,6 +200,10 @@ class Session:
         self._variables.roll_back()
         self._names.close()
 
+    def notices(self) -> tuple[Notice, ...]:
+        """Returns what statements have told since this was last asked."""
+        return self._variables.notices()
+
     def _block_definitions(self) -> BlockDefinitions | None:
         block = self._variables.transaction
         return None if block is None else block.defined
@@ -268,9 +273,10 @@ class Session:
 
     @only_our_errors(writing=True)
     def _execute(self, sql: str, fragments: Sequence[Fragment], number: int, parameters: Sequence[object]) -> Result:
-        with self._failing():
-            statement = statement_of(sql, fragments, number)
-        return self.sequence(statement, parameters)
+        with heard_by(self._variables.hear):
+            with self._failing():
+                statement = statement_of(sql, fragments, number)
+            return self.sequence(statement, parameters)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -442,6 +448,7 @@ class Session:
             else:
                 with self._failing():
                     block.begin_statement(queries=False)
+                warn("there is already a transaction in progress", "25001")
             return Result(_command(statement))
         if isinstance(statement, RollbackTo):
             self._block(statement).roll_back_to(statement.name)
@@ -449,6 +456,7 @@ class Session:
         if block is None:
             if statement.chain:
                 self._block(statement)
+            warn("there is no transaction in progress", "25P01")
             return Result("COMMIT" if isinstance(statement, Commit) else "ROLLBACK")
         commits = isinstance(statement, Commit) and not block.is_failed
         if commits:
@@ -471,12 +479,6 @@ class Session:
         if block is None:
             raise NoActiveTransaction(f"{_command(statement)} can only be used in transaction blocks", hint="BEGIN.")
         return block
-
-    def _set_transaction(self, statement: SetTransaction) -> Result:
-        if not statement.of_session:
-            self._block(statement)
-        self._variables.set_modes(statement.modes, of_session=statement.of_session)
-        return Result("SET")
 
     def _bound_anew_while_lost(self, carry_out: Callable[[], Result]) -> Result:
         """Carries out a statement, again as long as what its names stood for has gone meanwhile: nothing was written.
@@ -574,10 +576,12 @@ class Session:
                 self._block(statement).release(statement.name)
                 return Result("RELEASE")
             case SetTransaction():
-                return self._set_transaction(statement)
+                if not statement.of_session:
+                    self._block(statement)
+                self._variables.set_modes(statement.modes, of_session=statement.of_session)
+                return Result("SET")
             case SetSetting():
-                set_it = self._variables.set_local if statement.is_local else self._variables.set
-                set_it(statement.name, statement.value)
+                self._variables.set(statement.name, statement.value, is_local=statement.is_local)
                 return Result(statement.text.split(maxsplit=1)[0].upper())
             case ResetAll():
                 self._variables.reset_all()
@@ -589,9 +593,7 @@ class Session:
             case Discard(what=what):
                 return self._discard(what)
             case ShowSetting(name=None):
-                every = tuple((*one, SETTINGS[one[0]].about) for one in sorted(self._variables.settings().items()))
-                names = ("name", "setting", "description")
-                return Result("SHOW", tuple(Column(one, TEXT, False) for one in names), every, len(every))
+                return every_setting(self._variables)
             case ShowSetting(name=str(name)):
                 return Result("SHOW", (Column(name, TEXT, False),), ((self._variables.get(name),),), 1)
             case Show():

@@ -22,7 +22,7 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     "kB": {"TB": 1 << 30, "GB": 1 << 20, "MB": 1 << 10, "kB": 1, "B": 1 / 1024},
 }
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
-_LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
+LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 #: How clients say the one style of dates that there is.
 _DATE_STYLES = frozenset({"iso", "mdy", "iso, mdy", "iso,mdy", "mdy, iso", "iso, us"})
 _INT4 = 2**31
@@ -132,7 +132,7 @@ _CHANGES_NOTHING = "It changes nothing here"
 #: The settings by their names, in lower case.
 SETTINGS: Mapping[str, Setting] = {
     # What has an effect.
-    "client_min_messages": Setting("notice", "The least level of messages that are sent.", "enum", choices=_LEVELS),
+    "client_min_messages": Setting("notice", "The least level of messages that are sent.", "enum", choices=LEVELS),
     "default_transaction_isolation": Setting("", "The isolation level of new transactions.", "own"),
     "default_transaction_read_only": Setting("", "Whether new transactions write nothing.", "own"),
     "engine": Setting("", "Who computes: this process, Spark, or each what it does best.", "own"),

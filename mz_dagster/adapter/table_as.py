@@ -21,6 +21,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, NameTaken, NewObject
 from mz_dagster.formalism import GlobalId
+from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import BoundQuery, ColumnDefinition, CreateTableAs, bind_rows
 from mz_dagster.sql.circumstances import Circumstances
@@ -42,6 +43,7 @@ def create_table_as(
         names.check_free(statement.name, temporary=statement.temporary)
     except NameTaken:
         if statement.if_not_exists:
+            tell(f'relation "{name}" already exists, skipping', "42P07")
             return Result("CREATE TABLE AS")
         raise
     bound = bind_rows(statement.query, statement.columns, names, params=parameters, circumstances=circumstances)
@@ -58,6 +60,7 @@ def create_table_as(
         made, count = _made(peeks, table, plan)
     except NameTaken:
         if statement.if_not_exists:
+            tell(f'relation "{name}" already exists, skipping', "42P07")
             return Result("CREATE TABLE AS")
         raise
     if statement.temporary:

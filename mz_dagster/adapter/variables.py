@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project, engine_setting_of
-from mz_dagster.adapter.session_settings import SETTINGS, TRUTH
+from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.adapter.wire_client import WireClient
@@ -20,12 +21,14 @@ from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.functions import UTC as UTC_ZONE
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
+from mz_dagster.notices import Notice, warn
 from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.circumstances import DEFAULTS, Circumstances
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedObject
 from mz_dagster.sql.schemas import names_in, path_of
 
+_MOST_NOTICES = 1000
 _TIMEOUT = "statement_timeout"
 _IN_TRANSACTION = "idle_in_transaction_session_timeout"
 _IN_SESSION = "idle_session_timeout"
@@ -69,6 +72,7 @@ class Variables:
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)
     #: What was set in the block that is open for that alone, and what it was before.
     _local: dict[str, str] = field(default_factory=dict, repr=False)
+    _told: deque[Notice] = field(default_factory=lambda: deque(maxlen=_MOST_NOTICES), repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -150,6 +154,19 @@ class Variables:
         if self._before is not None:
             self.engine, self.level, self.read_only, self.changed = self._before
 
+    # ---- notices
+
+    def hear(self, notice: Notice) -> None:
+        """Keeps what a statement tells, unless the session wants to hear of more important things only."""
+        if LEVELS.index(notice.severity.lower()) >= LEVELS.index(self.get("client_min_messages")):
+            self._told.append(notice)
+
+    def notices(self) -> tuple[Notice, ...]:
+        """Returns what statements have told since this was last asked; the newest, if that is much."""
+        told = tuple(self._told)
+        self._told.clear()
+        return told
+
     # ---- settings
 
     def settings(self) -> Mapping[str, str]:
@@ -201,14 +218,17 @@ class Variables:
         for name, value in self._at_start.items():
             self.set(name, value)
 
-    def set(self, name: str, value: str | None) -> None:
-        """Sets a setting, by None to its default.
+    def set(self, name: str, value: str | None, *, is_local: bool = False) -> None:
+        """Sets a setting, by None to its default; if it is local, until the block that is open ends.
 
         Raises:
             UndefinedObject: There is no such setting.
             InvalidParameterValue: It has no such value.
             NotSupportedError: It is always as it is.
         """
+        if is_local:
+            self._set_local(name, value)
+            return
         self._local.pop(name, None)
         value = self._at_start.get(name) if value is None else value
         if name == "engine":
@@ -242,20 +262,14 @@ class Variables:
         if setting.kind != "fixed":
             self.changed[name] = shown
 
-    def set_local(self, name: str, value: str | None) -> None:
-        """Sets a setting until the block that is open ends; without one there is nothing to do.
-
-        Raises:
-            UndefinedObject: There is no such setting.
-            InvalidParameterValue: It has no such value.
-            NotSupportedError: It is always as it is.
-        """
+    def _set_local(self, name: str, value: str | None) -> None:
         before = self.get(name)
         set_before = dict(self._local)
         self.set(name, value)
         self._local = set_before
         if self.transaction is None:
             self.set(name, before)
+            warn("SET LOCAL can only be used in transaction blocks", "25P01")
         elif not name.startswith("transaction_"):
             self._local.setdefault(name, before)
 

@@ -42,9 +42,19 @@ def execute(
 ) -> None:
     """Executes the statements of a text one by one, up to the first error, and prints what each returns."""
     progress.begin()
-    for result in session.execute_each(text):
-        elapsed_ms = progress.elapsed_ms
-        output.show(result)
-        if timing():
-            print(f"Time: {elapsed_ms:.3f} ms")
-        progress.begin()
+    try:
+        for result in session.execute_each(text):
+            elapsed_ms = progress.elapsed_ms
+            _tell(session)
+            output.show(result)
+            if timing():
+                print(f"Time: {elapsed_ms:.3f} ms")
+            progress.begin()
+    finally:
+        _tell(session)
+
+
+def _tell(session: Session) -> None:
+    """Prints what statements have told beside their results."""
+    for notice in session.notices():
+        print(notice, file=sys.stderr, flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from mz_dagster.notices import tell
 from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
@@ -151,11 +152,14 @@ class AlteredTable:
             case "drop column":
                 if self._has(action):
                     self._drop(action)
+                else:
+                    tell(f'column "{action.column}" of relation "{table}" does not exist, skipping')
             case "drop constraint":
                 keys = [one for one in self.definition.keys if one.name != action.column]
                 checks = [one for one in self.definition.checks if one.name != action.column]
                 if len(keys) + len(checks) == len(self.definition.keys) + len(self.definition.checks):
                     if action.if_exists:
+                        tell(f'constraint "{action.column}" of relation "{table}" does not exist, skipping')
                         return
                     raise UndefinedObject(
                         f'constraint "{action.column}" of relation "{table}" does not exist',
@@ -197,6 +201,7 @@ class AlteredTable:
         cursor.expects_end()
         if column.name in [one.name for one in self.definition.columns]:
             if action.if_exists:
+                tell(f'column "{column.name}" of relation "{self.definition.table}" already exists, skipping', "42701")
                 return
             raise DuplicateColumn(
                 f'column "{column.name}" of relation "{self.definition.table}" already exists',

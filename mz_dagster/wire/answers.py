@@ -10,6 +10,7 @@ from pygwire import messages
 
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions.cell_text import cell_text
+from mz_dagster.notices import Notice
 from mz_dagster.scalars.types import Column, ScalarType
 from mz_dagster.wire.types import binary_of, wire_type
 
@@ -60,3 +61,11 @@ def error_response(error: Error, text: str, severity: str = "ERROR") -> messages
     if error.position is not None and text:
         fields["P"] = str(error.position)
     return messages.ErrorResponse(fields={key: value.replace("\0", "") for key, value in fields.items()})
+
+
+def notice_response(notice: Notice) -> messages.NoticeResponse:
+    """Returns what is told of a notice."""
+    fields = {"S": notice.severity, "V": notice.severity, "C": notice.sqlstate, "M": notice.message}
+    if notice.detail:
+        fields["D"] = notice.detail
+    return messages.NoticeResponse(fields={key: value.replace("\0", "") for key, value in fields.items()})

@@ -40,9 +40,9 @@ from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
 from mz_dagster.sql import ClientFormat, Insert, Select
 from mz_dagster.storage.copy_csv import Record
-from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_response, spread
+from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_response, notice_response, spread
 from mz_dagster.wire.copying import Encoder, records
-from mz_dagster.wire.credentials import Credentials
+from mz_dagster.wire.credentials import Credentials, set_client_first
 from mz_dagster.wire.errors import (
     CopyEnded,
     DuplicateStatement,
@@ -352,7 +352,7 @@ class Backend:
             first = next(received)
             if not isinstance(first, messages.SASLInitialResponse) or first.mechanism != "SCRAM-SHA-256":
                 raise PygwireError("a client that does not speak SCRAM-SHA-256")
-            _set_client_first(scram, bytes(first.data or b"").decode())
+            set_client_first(scram, bytes(first.data or b"").decode())
             self._send(messages.AuthenticationSASLContinue(data=scram.get_server_first().encode()))
             last = next(received)
             if not isinstance(last, messages.SASLResponse):
@@ -492,7 +492,11 @@ class Backend:
         """Yields results, each of which can be cancelled while it is computed, but not while it is sent."""
         found = results()
         while True:
-            result = self.cancellation.execute(partial(next, found, None), self.connection.statement_timeout_ms)
+            try:
+                result = self.cancellation.execute(partial(next, found, None), self.connection.statement_timeout_ms)
+            finally:
+                for notice in self.connection.notices():
+                    self._send(notice_response(notice))
             if result is None:
                 return
             yield result
@@ -786,13 +790,3 @@ def _has_hung_up(client: socket.socket) -> bool:
     looking = select.poll()
     looking.register(client, getattr(select, "POLLRDHUP", select.POLLHUP))
     return bool(looking.poll(0))
-
-
-def _set_client_first(scram: Any, text: str) -> None:
-    """Gives SCRAM a client's first message; libpq leaves the name in it empty, which `scramp` refuses."""
-    header, _, bare = text.partition(",,")
-    if bare.startswith("n=,"):
-        scram.set_client_first(f"{header},,n=*,{bare[3:]}")
-        scram.client_first_bare = bare
-    else:
-        scram.set_client_first(text)

@@ -100,3 +100,13 @@ class Credentials:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def set_client_first(scram: Any, text: str) -> None:
+    """Gives SCRAM a client's first message; libpq leaves the name in it empty, which `scramp` refuses."""
+    header, _, bare = text.partition(",,")
+    if bare.startswith("n=,"):
+        scram.set_client_first(f"{header},,n=*,{bare[3:]}")
+        scram.client_first_bare = bare
+    else:
+        scram.set_client_first(text)

@@ -37,6 +37,7 @@ LAYERS = (
 GROUND = {
     "budget",
     "errors",
+    "notices",
     "clock",
     "disk",
     "fail_point",
