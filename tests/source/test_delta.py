@@ -33,7 +33,7 @@ from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
-from mz_dagster.storage.source import Ledger
+from mz_dagster.storage.source import Ledger, table_rows
 from mz_dagster.storage.source.delta import data_files, delta_source
 from mz_dagster.storage.table_place import TablePlace
 from tests.budgets import SetBudget
@@ -49,13 +49,16 @@ ROWS = pa.schema([("a", pa.int64()), ("p", pa.string()), ("x", pa.float64())])
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files that were read."""
     found: list[str] = []
-    one = data_files.file_updates
 
-    def noted(table: TablePlace, path: str, *arguments: Any, **options: Any) -> Any:
-        found.append(path.rpartition("/")[2])
-        return one(table, path, *arguments, **options)
+    def noted(one: Callable[..., Any]) -> Callable[..., Any]:
+        def read_one(table: TablePlace, path: str, *arguments: Any) -> Any:
+            found.append(path.rpartition("/")[2])
+            return one(table, path, *arguments)
 
-    monkeypatch.setattr(delta_source, "file_updates", noted)
+        return read_one
+
+    for one in (data_files.file_rows, data_files.changed_rows):
+        monkeypatch.setattr(delta_source, one.__name__, noted(one))
     return found
 
 
@@ -675,3 +678,29 @@ def test_a_large_table_is_read_portion_by_portion(connection: Connection, table:
     DeltaTable(table).delete()
     connection.execute("ALTER SOURCE gone RESET")
     assert held(connection, "gone") == {}
+
+
+@pytest.mark.parametrize("how", ["update", "merge"])
+def test_of_rewritten_files_the_rows_that_differ_become_updates(
+    connection: Connection, table: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    for first in (0, 2000, 4000):
+        write_deltalake(table, rows(*((n, f"{n % 7}", -0.0) for n in range(first, first + 2000))), mode="append")
+    connection.execute("CREATE SOURCE t FROM DELTA (URI 'lake/t')")
+    held(connection)
+    made: list[int] = []
+    one = table_rows.row_updates
+
+    def noted(batch: pa.RecordBatch, *arguments: Any) -> pa.Table:
+        made.append(batch.num_rows)
+        return one(batch, *arguments)
+
+    monkeypatch.setattr(delta_source, "row_updates", noted)
+    if how == "update":  # keeps the rows' order, piece by piece
+        DeltaTable(table).update(updates={"x": "0.0"}, predicate="a % 1000 = 3")
+    else:  # leaves them in no order
+        source = rows(*((n, None, 0.0) for n in range(3, 6000, 1000)))
+        merged = DeltaTable(table).merge(source, "t.a = s.a", source_alias="s", target_alias="t")
+        merged.when_matched_update({"x": "s.x"}).execute()
+    assert held(connection) == reference(table)
+    assert 12 <= sum(made) < 1500, "of 12000 in the files, 6 changed"

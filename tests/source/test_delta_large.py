@@ -72,15 +72,15 @@ def test_of_a_large_table_what_changed_is_read(tmp_path: Path, monkeypatch: pyte
     write_table(table)
     read: Counter[str] = Counter()
     rows: list[int] = []
-    original = data_files.file_updates
+    original = data_files.file_rows
 
     def noted(place: TablePlace, path: str, *arguments: Any, **options: Any) -> Any:
         read[path] += 1
         for one in original(place, path, *arguments, **options):
-            rows.append(len(one))
+            rows.append(one[0].num_rows)
             yield one
 
-    monkeypatch.setattr(delta_source, "file_updates", noted)
+    monkeypatch.setattr(delta_source, "file_rows", noted)
     with opened(tmp_path) as connection:
         connection.execute("CREATE SOURCE t FROM DELTA (URI 'lake/t')")
         connection.execute("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n, sum(v) AS s FROM t GROUP BY g")

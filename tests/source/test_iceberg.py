@@ -123,13 +123,13 @@ def table(catalog: SqlCatalog) -> Table:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of the data files that were read."""
     found: list[str] = []
-    one = iceberg_source.file_updates
+    one = iceberg_source.file_rows
 
     def noted(files: Any, file: DataFile, *arguments: Any) -> Any:
         found.append(file.file_path)
         return one(files, file, *arguments)
 
-    monkeypatch.setattr(iceberg_source, "file_updates", noted)
+    monkeypatch.setattr(iceberg_source, "file_rows", noted)
     return found
 
 

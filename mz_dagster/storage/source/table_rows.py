@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import arrow_type, update_schema
@@ -31,15 +33,17 @@ class ReadColumn(NamedTuple):
 
 def row_updates(
     batch: pa.RecordBatch,
+    diffs: NDArray[np.int64],
     columns: Sequence[ReadColumn],
     constants: Mapping[str, pa.Scalar],
     tick: int,
     key: Collection[str],
 ) -> pa.Table:
-    """Returns rows as insertions.
+    """Returns rows as updates.
 
     Args:
         batch: Rows of a file, by physical names.
+        diffs: How often each counts.
         columns: What to make of them.
         constants: What all rows have in a column, by physical names.
         tick: When they take effect.
@@ -64,7 +68,7 @@ def row_updates(
             unkeyed |= of_column.keys()
     meta = [
         pa.repeat(pa.scalar(tick, pa.int64()), rows),
-        pa.repeat(pa.scalar(1, pa.int64()), rows),
+        pa.array(diffs, pa.int64()),
         pa.array(map(faults.get, range(rows)), pa.string()) if faults else pa.nulls(rows, pa.string()),
     ]
     data = [

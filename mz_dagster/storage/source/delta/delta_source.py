@@ -15,17 +15,21 @@ of this one.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from numpy.typing import NDArray
 
 from mz_dagster.catalog import Binding, Offset
 from mz_dagster.scalars.types import Column
@@ -39,18 +43,21 @@ from mz_dagster.storage.source.delta.commits import (
     newest_version,
     versions_lost,
 )
-from mz_dagster.storage.source.delta.data_files import file_updates
+from mz_dagster.storage.source.delta.data_files import changed_rows, file_rows
 from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
 from mz_dagster.storage.source.source import Gain, Ledger
-from mz_dagster.storage.source.table_rows import ReadColumn
+from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource, version_of
+from mz_dagster.storage.source.unchanged_rows import net_rows
 from mz_dagster.storage.table_place import LOG, TablePlace, commit_path, reason
 
 if TYPE_CHECKING:
     from deltalake.table import Metadata
 
 
+#: The values of partition columns, by physical names, as the log spells them.
+_Constants = tuple[tuple[str, str | None], ...]
 #: Before the names of partition columns, in what delta-rs says of files.
 _PARTITION = "partition."
 
@@ -232,42 +239,53 @@ class DeltaSource(TableSource):
         first = version_of(before, self.version) + 1
         vectors = _Vectors(self.table)
         for files in self._read_for(list(commits(self.table, first, version))):
-            yield chain.from_iterable(
-                self._changed(file, count, (first, version), binding.tick, read, vectors)
-                for file, count in files.items()
-            )
+            yield self._updates(files, (first, version), binding.tick, read, vectors)
 
-    def _changed(
+    def _updates(
         self,
-        file: ChangedFile,
-        count: int,
+        files: Mapping[ChangedFile, int],
         versions: tuple[int, int],
         tick: int,
         columns: Sequence[ReadColumn],
         vectors: _Vectors,
     ) -> Iterator[pa.Table]:
-        """Yields the updates that the rows of a file make which commits of some versions add or remove."""
-        check_inside(self.table, file.path)
-        try:
-            if columns:
-                kept, partition = vectors.kept(file), dict(file.partition)
-                yield from file_updates(
-                    self.table,
-                    file.path,
-                    columns,
-                    partition,
-                    tick,
-                    count,
-                    kept=kept,
-                    holds_changes=file.holds_changes,
-                    key=self.key,
-                )
-            elif not self.table.exists(file.path):
-                raise FileNotFoundError
-        except FileNotFoundError:
-            raise self._lost(*versions, file) from None
-        except (OSError, DeltaError) as error:
-            raise self._unreadable(file.path, error) from error
+        """Yields the updates that the rows of files make which commits of some versions add or remove.
+
+        With no columns it only looks whether the files are there.
+        """
+        physical = {one.physical for one in columns}
+        moved: dict[_Constants, dict[str, list[ChangedFile]]] = defaultdict(lambda: defaultdict(list))
+        for file, count in files.items():
+            check_inside(self.table, file.path)
+            said = tuple((name, value) for name, value in file.partition if name in physical)
+            if not columns:
+                with self._named(self._lost(*versions, file), file.path):
+                    if not self.table.exists(file.path):
+                        raise FileNotFoundError
+            elif file.holds_changes:
+                names, constants = _names_and_constants(columns, said)
+                with self._named(self._lost(*versions, file), file.path):
+                    for batch, diffs in changed_rows(self.table, file.path, names, count):
+                        yield row_updates(batch, diffs, columns, constants, tick, self.key)
+            else:
+                moved[said][file.path].append(file)
+        for said, by_path in moved.items():
+            names, constants = _names_and_constants(columns, said)
+            portions = chain.from_iterable(
+                self._rows({one: files[one] for one in some}, versions, names, vectors) for some in by_path.values()
+            )
+            signs = {files[one] > 0 for some in by_path.values() for one in some}
+            for batch, diffs in net_rows(portions) if len(signs) == 2 else portions:
+                yield row_updates(batch, diffs, columns, constants, tick, self.key)
+
+    def _rows(
+        self, sides: Mapping[ChangedFile, int], versions: tuple[int, int], names: Sequence[str], vectors: _Vectors
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Yields a file's rows with their diffs, by the deletion vectors that it has on either side."""
+        file = next(iter(sides))
+        with self._named(self._lost(*versions, file), file.path):
+            left = [(vectors.kept(one), count) for one, count in sides.items()]
+            yield from file_rows(self.table, file.path, names, left)
 
     def _whole(self, version: int, id: str, tick: int, columns: Sequence[ReadColumn]) -> Iterator[pa.Table]:
         try:
@@ -286,18 +304,14 @@ class DeltaSource(TableSource):
         for row in range(files.num_rows):
             path = unquote(files.column("path")[row].as_py())
             check_inside(self.table, path)
-            partition = {one.physical: files.column(f"{_PARTITION}{one.declared.name}")[row] for one in partitions}
-            try:
+            constants = {one.physical: files.column(f"{_PARTITION}{one.declared.name}")[row] for one in partitions}
+            with self._named(versions_lost(self.table, version, version, f'File "{path}" is gone.'), path):
                 if columns:
-                    yield from file_updates(
-                        self.table, path, columns, partition, tick, 1, kept=kept.get(self.table.key(path)), key=self.key
-                    )
+                    names = [one.physical for one in columns if one.physical not in constants]
+                    for batch, diffs in file_rows(self.table, path, names, [(kept.get(self.table.key(path)), 1)]):
+                        yield row_updates(batch, diffs, columns, constants, tick, self.key)
                 elif not self.table.exists(path):
                     raise FileNotFoundError
-            except FileNotFoundError:
-                raise versions_lost(self.table, version, version, f'File "{path}" is gone.') from None
-            except (OSError, DeltaError) as error:
-                raise self._unreadable(path, error) from error
 
     def _opened(self, version: int | None) -> DeltaTable:
         """Returns the table at a version, or the newest one.
@@ -325,6 +339,25 @@ class DeltaSource(TableSource):
         check_protocol(str(self.table), protocol.min_reader_version, protocol.reader_features or ())
         return opened
 
+    @contextmanager
+    def _named(self, lost: VersionsLost, path: str) -> Iterator[None]:
+        """Names a file if it cannot be read in the block.
+
+        Args:
+            lost: What to raise if it is gone.
+            path: Which.
+
+        Raises:
+            VersionsLost: It is gone.
+            SourceUnreadable: It cannot be read.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            raise lost from None
+        except (OSError, DeltaError) as error:
+            raise self._unreadable(path, error) from error
+
     def _unreadable(self, path: str, error: BaseException) -> SourceUnreadable:
         return SourceUnreadable(
             f'cannot read file "{path}" of Delta table "{self.table}": {reason(error)}',
@@ -333,6 +366,14 @@ class DeltaSource(TableSource):
 
     def _lost(self, first: int, last: int, file: ChangedFile) -> VersionsLost:
         return versions_lost(self.table, first, last, f'File "{file.path}" is gone, as VACUUM removes files.')
+
+
+def _names_and_constants(
+    columns: Sequence[ReadColumn], partition: _Constants
+) -> tuple[Sequence[str], Mapping[str, pa.Scalar]]:
+    """Returns which columns of a file are to be read, and what all of its rows have in others."""
+    constants = {name: pa.scalar(value, pa.string()) for name, value in partition}
+    return [one.physical for one in columns if one.physical not in constants], constants
 
 
 class _Vectors:

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -31,7 +32,6 @@ from mz_dagster.catalog import Binding, Offset
 from mz_dagster.errors import Error
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.iceberg_catalog import IcebergCatalog
-from mz_dagster.storage.shards import DIFF
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
 from mz_dagster.storage.source.iceberg.data_files import TableFiles
 from mz_dagster.storage.source.iceberg.deletes import Deletes, Left
@@ -41,6 +41,7 @@ from mz_dagster.storage.source.iceberg.table_schema import Fields, columns_of
 from mz_dagster.storage.source.source import Gain, Ledger
 from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource
+from mz_dagster.storage.source.unchanged_rows import net_rows
 from mz_dagster.storage.table_place import reason
 
 
@@ -259,15 +260,29 @@ class IcebergSource(TableSource):
         by_path: dict[str, list[LiveFile]] = defaultdict(list)
         for one in net:
             by_path[one.path].append(one)
-        for path, some in by_path.items():
-            with self._named_if_broken(snapshot):
-                sides: dict[object, tuple[Left, int]] = {}
-                for one in some:
-                    left = deletes.left(one)
-                    sides[left.same_as] = (left, sides.get(left.same_as, (left, 0))[1] + net[one])
-                differing = [one for one in sides.values() if one[1]]
-                if differing:
-                    yield from file_updates(reader, files.data[path], differing, columns, tick, self.key)
+        portions = chain.from_iterable(
+            self._rows(reader, deletes, files.data[path], {one: net[one] for one in some}, columns)
+            for path, some in by_path.items()
+        )
+        with self._named_if_broken(snapshot):
+            for batch, diffs in net_rows(portions) if min(net.values(), default=0) < 0 else portions:
+                yield row_updates(batch, diffs, columns, {}, tick, self.key)
+
+    def _rows(
+        self,
+        reader: TableFiles,
+        deletes: Deletes,
+        file: DataFile,
+        net: Mapping[LiveFile, int],
+        columns: Sequence[ReadColumn],
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Yields the rows of a data file with their diffs, by what deletes leave of it."""
+        sides: dict[object, tuple[Left, int]] = {}
+        for one, count in net.items():
+            left = deletes.left(one)
+            sides[left.same_as] = (left, sides.get(left.same_as, (left, 0))[1] + count)
+        if differing := [one for one in sides.values() if one[1]]:
+            yield from file_rows(reader, file, differing, [one.physical for one in columns])
 
     def _files(self, table: Table) -> LiveFiles:
         return LiveFiles(self._named, table.metadata, Fields(self._named, table.metadata), table.io)
@@ -299,39 +314,30 @@ class IcebergSource(TableSource):
         return VersionsLost(f"snapshot {snapshot} of {self._named}", detail)
 
 
-def file_updates(
-    files: TableFiles,
-    file: DataFile,
-    sides: Sequence[tuple[Left, int]],
-    columns: Sequence[ReadColumn],
-    tick: int,
-    key: Collection[str],
-) -> Iterator[pa.Table]:
-    """Yields the updates that a data file's rows are, in portions.
+def file_rows(
+    files: TableFiles, file: DataFile, sides: Sequence[tuple[Left, int]], names: Sequence[str]
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+    """Yields a data file's rows with their diffs, in portions, without those of diff 0.
 
     Args:
         files: What reads it.
         file: Which.
         sides: What deletes leave of it, with how often that counts.
-        columns: What to read; their physical names are numbers.
-        tick: When the updates take effect.
-        key: The columns that rows with an error keep, unless one of them is at fault, by their declared names.
+        names: The columns to read, by their numbers.
 
     Raises:
         FileNotFoundError: It is gone.
         SourceUnreadable: It is damaged.
     """
-    ids = {int(one.physical) for one in columns}.union(*(left.ids for left, _ in sides))
+    ids = set(map(int, names)).union(*(left.ids for left, _ in sides))
     first = 0
     for batch in files.portions(file, {id: files.type_of(id) for id in sorted(ids)}):
         diffs: NDArray[np.int64] = np.zeros(batch.num_rows, np.int64)
         for left, count in sides:
             diffs += count * left.mask(batch, first).astype(np.int64)
         first += batch.num_rows
-        if not diffs.any():
-            continue
-        found = row_updates(batch.filter(pa.array(diffs != 0)), columns, {}, tick, key)
-        yield found.set_column(found.schema.get_field_index(DIFF), DIFF, pa.array(diffs[diffs != 0], pa.int64()))
+        if diffs.any():
+            yield batch.select(names).filter(pa.array(diffs != 0)), diffs[diffs != 0]
 
 
 def _newest(table: Table) -> int | None:
