@@ -28,6 +28,7 @@ In the order of import:
   values that columns generate.
 - `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to
   what has no history; `reads`: SELECT and SUBSCRIBE of a session.
+- `explaining`: EXPLAIN, and what a query cost.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
 - `session_settings`, `variables`, `config_calls`: which settings there are; what SET and `set_config` change.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, Moment, ReadSet
 from mz_dagster.compute import SparkUse, peek, peek_locally
+from mz_dagster.compute.algebra.operator_costs import OperatorCost
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
@@ -46,6 +47,8 @@ logger = logging.getLogger("mz_dagster.session")
 
 Row = tuple[Any, ...]
 
+#: How a simple plan is computed.
+_IN_PLACE = "this process, which reads the stored rows as they are"
 _TRIES = 10
 #: Of how many lookups rows are held by their keys while nothing is committed.
 _KEYED = 64
@@ -64,6 +67,21 @@ def as_of_time(as_of: AsOf | None, parameters: Sequence[object]) -> AsOfTime | N
     return None if as_of is None else AsOfTime(bind_as_of(as_of, params=parameters), as_of.at_least)
 
 
+@dataclass(slots=True)
+class ReadReport:
+    """How a query was computed.
+
+    Attributes:
+        computed_by: By what.
+        costs: What each operator cost that this process computed, inputs first.
+        rows: How many rows are stored of each collection that was read, in the batches that were.
+    """
+
+    computed_by: str = "nothing: its rows are known when it is planned"
+    costs: tuple[OperatorCost, ...] = ()
+    rows: dict[GlobalId, int] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Peeks:
     """Reads plans at one time, for a session.
@@ -73,12 +91,14 @@ class Peeks:
         isolation: What reads may miss.
         facts: What the catalog's own relations say.
         transaction: The transaction block of which the statement is; None if it is one of its own.
+        report: What is to be told of how they are read; None if nobody asks.
     """
 
     engine: Engine
     isolation: Isolation
     facts: FactsOnDemand
     transaction: Transaction | None = None
+    report: ReadReport | None = None
 
     def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
         """Returns the rows of a bound query, in no order; raises as `peek_planned`."""
@@ -172,6 +192,8 @@ class Peeks:
             )
             if keyed is not None and len(moment.kept) < _KEYED:
                 moment.kept[id(plan)] = plan, keyed
+        if rows is not None:
+            self._tell(_IN_PLACE, {row.id: listed})
         return rows
 
     def asked_time(self, as_of: AsOfTime | None) -> int | None:
@@ -400,6 +422,14 @@ class Peeks:
             check_unaltered(self.engine.catalog)
         return found
 
+    def _tell(
+        self, computed_by: str, listed: Mapping[GlobalId, ListedBatches], costs: Sequence[OperatorCost] = ()
+    ) -> None:
+        """Reports how a plan is computed, if somebody asks."""
+        if self.report is not None:
+            self.report.computed_by, self.report.costs = computed_by, tuple(costs)
+            self.report.rows = {id: sum(one.stats.rows for one in found.batches) for id, found in listed.items()}
+
     def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
         plan = snapshot_over_stored(plan, {row.id: row.columns for row in rows if row.version})
         simple = SimplePlan.of(plan, rows)
@@ -413,6 +443,7 @@ class Peeks:
                 (row,) = rows
                 found = simple.read(engine.shards, row, self._listed(engine.catalog.listed([row.id]))[row.id], time)
                 if found is not None:
+                    self._tell(_IN_PLACE, engine.catalog.listed([row.id]))
                     return found
                 simple = None
             except BatchIncomplete:
@@ -424,12 +455,15 @@ class Peeks:
             if simple is not None:
                 found = simple.read(engine.shards, row, snapshots[row.id], time)
                 if found is not None:
+                    self._tell(_IN_PLACE, snapshots)
                     return found
             listed = {id: snapshot.batches for id, snapshot in snapshots.items()}
             spark = SparkUse(engine.spark.open)
             computed = peek_locally(spark, engine.shards, by_id, listed, plan, time)
             if not isinstance(computed, str):
+                self._tell("this process", snapshots, spark.costs.found)
                 return computed
+            self._tell(f"Spark, as one plan, because {computed}", snapshots)
             plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
 
             def computed_by(spark: SparkUse, why: str) -> list[Row]:

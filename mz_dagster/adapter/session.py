@@ -21,15 +21,14 @@ from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.config_calls import every_setting
 from mz_dagster.adapter.copy_to_file import copy_to_file
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
-from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
+from mz_dagster.adapter.explaining import Explaining
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.project import FolderNotAllowed
-from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.reads import Reads, copied_query
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.roles import change_roles
@@ -49,14 +48,9 @@ from mz_dagster.adapter.writes import Writes
 from mz_dagster.budget import engine_of
 from mz_dagster.catalog import UnknownObject
 from mz_dagster.compute import Progress, quiet
-from mz_dagster.compute.placement.explained import placement
 from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
 from mz_dagster.functions import UTC
 from mz_dagster.notices import Notice, heard_by, warn
-from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
-from mz_dagster.plan.lowering import estimated_state
-from mz_dagster.plan.physical import MaintainedPlan
-from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import (
     AlterRename,
@@ -90,7 +84,6 @@ from mz_dagster.sql import (
     Explain,
     Fetch,
     Insert,
-    Name,
     Refresh,
     ReleaseSavepoint,
     ResetAll,
@@ -102,14 +95,12 @@ from mz_dagster.sql import (
     SetTransaction,
     Show,
     ShowSetting,
-    SqlText,
     Statement,
     Subscribe,
     TransactionModes,
     Truncate,
     Unlisten,
     Update,
-    bind_query,
 )
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.connection_statements import AlterMeans, CreateConnection, CreateSecret
@@ -568,7 +559,7 @@ class Session:
             case Comment():
                 return Result(ddl.comment(self._names, statement))
             case Explain():
-                return self._explain(statement, parameters)
+                return Explaining(self._engine, self._reads).explained(statement, parameters)
             case Savepoint():
                 self._block(statement).save(statement.name)
                 return Result("SAVEPOINT")
@@ -709,49 +700,6 @@ class Session:
         result = self._read(copied_query(statement), parameters)
         copy_to_file(path, result, statement.format, self._variables.zone)
         return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
-
-    def _explain(self, statement: Explain, parameters: Sequence[object]) -> Result:
-        relation, plan = self._explained(statement, parameters)
-        parts = []
-        if statement.stage in ("plan", "logical"):
-            parts.append(explain_logical(relation))
-        if statement.stage in ("plan", "physical"):
-            parts.append(f"{explain_physical(plan)}\n{self._expected(plan)}\n{placement(plan)}")
-        rows = tuple((line,) for line in "\n\n".join(parts).splitlines())
-        return Result("EXPLAIN", (Column("plan", TEXT, False),), rows, len(rows))
-
-    def _expected(self, plan: MaintainedPlan) -> str:
-        """Returns how many rows a plan's states and its output will hold, by what its inputs hold now."""
-        counts = self._engine.catalog.live_batch_counts()
-        expected = estimated_state(plan, lambda id: counts[id][1].rows if id in counts else 0)
-        return "rows expected: " + ", ".join(f"{name} about {rows}" for name, rows in expected.items())
-
-    def _explained(self, statement: Explain, parameters: Sequence[object]) -> tuple[Relation, MaintainedPlan]:
-        """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
-        definitions, target = self._engine.definitions, statement.target
-        if isinstance(target, SqlText):
-            indexes = QueryIndexes(self._engine, self._peeks.asked_time(None))
-            names = indexes.named(self._names)
-            bound = bind_query(target, names, params=parameters, circumstances=self._circumstances())
-            relation = indexes.by_key(optimize(bound.relation))
-            shown = bound.relation_type.names
-            return relation, lower_to_maintained_plan(relation, shown + relation.relation_type.names[len(shown) :])
-        if isinstance(target, Name):
-            definition = definitions.definition(self._names.readable(target).id)
-        else:
-            without = define(target, self._names, default_timeline=self._engine.project.timeline)
-            definition = QueryIndexes(self._engine).over(without, target, self._names)
-        read = definition.relation
-        if read is None and definition.on is not None:
-            read = definition.on.contents()
-        if read is None:
-            raise ProgrammingError(
-                f'"{target}" is no view',
-                hint="EXPLAIN a view, a materialized view, an index, a check or a query.",
-                position=target.offset + 1,
-            )
-        relation = optimize(read)
-        return relation, definition.plan or lower_to_maintained_plan(relation, definition.relation_type.names)
 
 
 @only_our_errors()

@@ -17,8 +17,8 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 
 It does not choose times, poll sources, parse SQL or know names.
 
-Open to other layers beside this front door: `lookups.common_lookups`, `placement.explained`, `snapshot.discrepancy`,
-`snapshot.peek`, `step.ingest`, `step.violations`.
+Open to other layers beside this front door: `algebra.operator_costs`, `lookups.common_lookups`, `placement.explained`,
+`snapshot.discrepancy`, `snapshot.peek`, `step.ingest`, `step.violations`.
 """
 
 from mz_dagster.compute.snapshot.discrepancy import (

@@ -90,11 +90,13 @@ class ResetAll(Statement):
 class Explain(Statement):
     """`EXPLAIN`; `stage` is `plan` (both), `logical` or `physical`.
 
-    The target is a query, the name of a view or index, or a statement that would create one.
+    The target is a query, the name of a view or index, or a statement that would create one; a query if it is to be
+    executed, so that its costs are known.
     """
 
     stage: str
     target: Name | SqlText | CreateView | CreateMaterializedView | CreateIndex | CreateCheck
+    analyzes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

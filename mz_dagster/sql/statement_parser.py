@@ -408,12 +408,42 @@ def _comment(cursor: TokenCursor, common: Common) -> Comment:
     return Comment(*common, kind, name, column, comment)
 
 
+def _analyzes(cursor: TokenCursor) -> bool:
+    """Moves past `ANALYZE` or `(option [value], ...)`, if there is one; returns whether that says to execute the query.
+
+    Raises:
+        UnsupportedForm: It has another option, or another value.
+    """
+    if cursor.accepts("analyze"):
+        return True
+    if cursor.sees("verbose"):
+        raise cursor.refuse("VERBOSE of EXPLAIN", "It shows the plan as text.", "Write EXPLAIN SELECT ....")
+    if not cursor.current.is_symbol("(") or not cursor.tokens[cursor.at + 1].is_word(*_OF_EXPLAIN):
+        return False
+    cursor.expects_symbol("(")
+    analyzes = False
+    while True:
+        option = cursor.advance()
+        value = "on" if cursor.current.is_symbol(",", ")") else cursor.advance().value.lower()
+        if option.is_word("analyze") and value in ("on", "true", "1", "off", "false", "0"):
+            analyzes = value in ("on", "true", "1")
+        elif not option.is_word("format") or value != "text":
+            what = f"{option.value.upper()}{'' if value == 'on' else f' {value.upper()}'} of EXPLAIN"
+            raise cursor.refuse(what, "It shows the plan, and with ANALYZE its costs, as text.",
+                                "Write EXPLAIN (ANALYZE) SELECT ....", option)  # fmt: skip
+        if not cursor.accepts_symbol(","):
+            cursor.expects_symbol(")")
+            return analyzes
+
+
 def _explain(cursor: TokenCursor, common: Common) -> Explain:
     cursor.expects("explain")
-    if cursor.sees("analyze"):
-        raise cursor.refuse("EXPLAIN ANALYZE", "What a step cost is in its Dagster metadata.")
-    if cursor.sees("verbose") or (cursor.current.is_symbol("(") and cursor.tokens[cursor.at + 1].is_word(*_OF_EXPLAIN)):
-        raise cursor.refuse("an option of EXPLAIN", "It shows the plan as text.", "Write EXPLAIN SELECT ....")
+    first = cursor.current
+    if _analyzes(cursor):
+        if not cursor.current.is_symbol("(") and not cursor.sees("select|with|values|table"):
+            raise cursor.refuse("EXPLAIN ANALYZE of what is no query", "It executes what it explains.",
+                                "A step's costs are in its Dagster metadata.", first)  # fmt: skip
+        return Explain(*common, "plan", query_text(cursor), analyzes=True)
     stage = "plan"
     for word, meaning in (("optimized", "logical"), ("logical", "logical"), ("physical", "physical")):
         if cursor.accepts(word):

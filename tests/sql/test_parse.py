@@ -206,7 +206,10 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("SET x", 6, "42601", "end of input"),
         ("COMMIT; SELECT 1 +; BOGUS", 21, "42601", 'near "BOGUS"'),
         ("DROP TABLE", 11, "42601", "end of input"),
-        ("EXPLAIN ANALYZE SELECT 1", 9, "0A000", "EXPLAIN ANALYZE"),
+        ("EXPLAIN ANALYZE INSERT INTO t VALUES (1)", 9, "0A000", "EXPLAIN ANALYZE of what is no query"),
+        ("EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1", 19, "0A000", "FORMAT JSON of EXPLAIN"),
+        ("EXPLAIN (BUFFERS, ANALYZE) SELECT 1", 10, "0A000", "BUFFERS of EXPLAIN"),
+        ("EXPLAIN VERBOSE SELECT 1", 9, "0A000", "VERBOSE of EXPLAIN"),
         ("SHOW 1", 6, "42601", "what to show"),
     ],
 )
