@@ -20,7 +20,7 @@ What a project and this process do, as relations that any query reads: made from
 `python -m docs.introspection`. They have Materialize's names where it has such a relation. They say what is there when
 they are read, and nothing of any other time: an `AS OF` changes nothing in them, and no view can be defined over them.
 Only a statement that names one pays for it; none starts Spark or makes a step. `pg_catalog` and `information_schema`
-are [others of the kind](clients.md#the-system-catalogs).
+are [others of the kind](clients/index.md#the-system-catalogs).
 
 What is *of this process* is known to it alone: the clients of one `mz-dagster serve` see each other's sessions, and not
 those of a Python program beside it. What processes hold is in the catalog, and seen by all: leases, capabilities,

@@ -44,7 +44,7 @@ def _script(arguments: Sequence[str]) -> None:
     (text,) = arguments
     sys.path.insert(0, "")
     warnings.simplefilter("error")
-    exec(compile(text, "<script>", "exec"), {"__name__": "__main__"})
+    exec(compile(text, "<script>", "exec", dont_inherit=True), {"__name__": "__main__"})
 
 
 def _dagster(arguments: Sequence[str]) -> None:

@@ -134,7 +134,7 @@ def refused(name: tuple[str, ...]) -> NotSupportedError | None:
         return NotSupportedError(
             f'"{schema}.{name[-1]}" is not told',
             detail="PostgreSQL has such a relation; to answer as if it were empty would be wrong.",
-            hint="docs/clients.md lists the relations that there are.",
+            hint="docs/clients/index.md lists the relations that there are.",
         )
     return None
 
