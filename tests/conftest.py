@@ -39,6 +39,9 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 #: Where the server of this test run keeps its files; its workers find it there, too.
 STATE = "MZ_TEST_SPARK_STATE"
 
+#: Set in runs of the tests that are not deep: Spark interprets plans there, instead of compiling each stage.
+_INTERPRETS = "MZ_TEST_SPARK_INTERPRETS"
+
 #: The seconds that tests took which took longest: by function, of its parameters those that took longest.
 DURATIONS = Path(__file__).with_name("durations.json")
 #: What took so many seconds is not among the fast tests; what took less than the other is not recorded.
@@ -103,6 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Examples())
     if hasattr(config, "workerinput"):
         return  # a worker; the process that started it watches
+    if config.option.markexpr == "not deep":
+        os.environ[_INTERPRETS] = "1"
     if STATE in os.environ:
         return  # a server that outlives this run, for those who run single tests again and again
     in_memory = _folder_in_memory()
@@ -209,6 +214,8 @@ def _config() -> SparkConfig:
     # What a test compiles hardly runs twice: without the second compiler a run takes a third less time.
     # It has garbage of little use to collect in parallel, and two cores that tests want: a tenth less.
     quickly = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+    if _INTERPRETS in os.environ:  # a fifth of the time of all that Spark does here
+        quickly["spark.sql.codegen.wholeStage"] = "false"
     # What it has done is asked of its UI.
     return SparkConfig(
         state_dir=Path(os.environ[STATE]), driver_memory="3g", conf={**quickly, "spark.ui.enabled": "true"}
@@ -239,6 +246,12 @@ def spark_config() -> Iterator[SparkConfig]:
         yield _config()
     finally:
         close_sessions()
+
+
+@pytest.fixture
+def compiling_spark_config(spark_config: SparkConfig) -> SparkConfig:
+    """The configuration of the same server, on which sessions compile stages, as they do in production."""
+    return replace(spark_config, conf={**spark_config.conf, "spark.sql.codegen.wholeStage": "true"})
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from mz_dagster.catalog.commits import Commits
+from mz_dagster.catalog.compiled_statements import COMPILED_STATEMENTS
 from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.errors import CatalogBusy, CatalogDamaged, CatalogReadOnly, CatalogUnavailable
 from mz_dagster.catalog.rows import Batch
@@ -74,6 +75,7 @@ _AGAIN_S = 0.25
 _LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's SQLSTATE of a lock timeout
 _GOING_OR_COMING = ("57P01", "57P02", "57P03")  # and those of a server that is stopped, crashed or is starting
 
+_SHARED = {"compiled_cache": COMPILED_STATEMENTS}
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 _LOOK = "Check that the database is there, intact, and can be written."
@@ -319,6 +321,7 @@ def _postgres_engine(catalog: CatalogUrl) -> Engine:
         pool_size=5,
         max_overflow=40,
         connect_args=catalog.secret_parameters(),
+        execution_options=_SHARED,
     )
 
     @event.listens_for(engine, "connect")
@@ -345,7 +348,13 @@ def _sqlite_engine(catalog: CatalogUrl, path: Path) -> Engine:
         raise CatalogUnavailable(
             f'cannot make the catalog\'s file "{path}": {error.strerror}', hint="Name a folder that can be written."
         ) from error
-    engine = create_engine(catalog.url, connect_args={"timeout": WAIT_MS / 1000}, pool_size=5, max_overflow=40)
+    engine = create_engine(
+        catalog.url,
+        connect_args={"timeout": WAIT_MS / 1000},
+        pool_size=5,
+        max_overflow=40,
+        execution_options=_SHARED,
+    )
 
     @event.listens_for(engine, "connect")
     def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -379,7 +388,7 @@ def _read_only_engine(path: Path) -> Engine:
         )
 
     # Each transaction has its own connection: whether somebody writes may be otherwise by then.
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, execution_options=_SHARED)
 
     @event.listens_for(engine, "connect")
     def on_connect(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

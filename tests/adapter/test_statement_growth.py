@@ -57,7 +57,14 @@ FORMS: dict[str, Callable[[int], str]] = {
 
 
 #: What others are made of, too.
-DEEP = ("joins in a chain", "joins by names", "left joins by all names", "left joins, every column")
+DEEP = (
+    "joins in a star",
+    "joins in a chain",
+    "joins by names",
+    "left joins by all names",
+    "left joins, every column",
+    "left joins by an order",
+)
 
 
 @pytest.mark.parametrize("form", [pytest.param(one, marks=pytest.mark.deep if one in DEEP else ()) for one in FORMS])

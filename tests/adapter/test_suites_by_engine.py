@@ -16,6 +16,7 @@ import pytest
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
 from mz_dagster.errors import Error, InternalError
+from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
 from tests.postgres_server import Postgres
 from tests.sparkless import refuse_spark
@@ -134,9 +135,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection
 
 
 @pytest.fixture
-def by_spark(connection: Connection, set_budget: SetBudget) -> Connection:
+def by_spark(tmp_path: Path, compiling_spark_config: SparkConfig, set_budget: SetBudget) -> Iterator[Connection]:
     set_budget(Budget.spark_alone())
-    return connection
+    engine = Engine(Project.load(tmp_path), spark=compiling_spark_config)
+    with Connection(engine, Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened
 
 
 def answer(connection: Connection, query: str) -> tuple[Answer, int]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TIMES = 12
-CASES = 40
+CASES = 24
 TIMELINE = Timeline("t", NATURAL)
 
 INPUT = RelationType(

@@ -73,14 +73,14 @@ def counted(rows: Iterable[tuple[Any, ...]]) -> Rows:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("days", "computes"), REPLAYS)
 def test_every_view_is_its_query_at_every_tick(
-    project: Project, spark_config: SparkConfig, days: int, computes: EngineSetting
+    project: Project, compiling_spark_config: SparkConfig, days: int, computes: EngineSetting
 ) -> None:
     project = replace(project, engine=computes)
     feed, reference = Feed(project.root / "landing"), Reference(project.root / "landing")
     ticks: list[int] = []
     expected: list[dict[str, Rows]] = []
     due: list[tuple[int, Rows]] = []
-    with Engine(project, spark=spark_config) as engine:
+    with Engine(project, spark=compiling_spark_config) as engine:
         engine.apply()
         session = Session(engine)
         for day in range(1, days + 1):

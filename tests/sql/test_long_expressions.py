@@ -136,8 +136,10 @@ Referee = Callable[[str], "list[str] | str"]
 
 
 @pytest.fixture
-def connection(tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection]:
-    with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as opened:
+def connection(tmp_path: Path, compiling_spark_config: SparkConfig) -> Iterator[Connection]:
+    with Connection(
+        Engine(Project.load(tmp_path), spark=compiling_spark_config), Isolation.STRICT_SERIALIZABLE
+    ) as opened:
         opened.execute(TABLE)
         opened.execute(f"INSERT INTO t VALUES {ROWS}")
         yield opened

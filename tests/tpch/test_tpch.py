@@ -33,7 +33,7 @@ COMPACTED = 2
 @pytest.mark.parametrize(("scale", "refreshes"), RUNS)
 def test_every_query_is_its_answer_after_every_refresh(
     tmp_path: Path,
-    spark_config: SparkConfig,
+    compiling_spark_config: SparkConfig,
     postgres: Postgres,
     set_budget: SetBudget,
     scale: float,
@@ -45,7 +45,7 @@ def test_every_query_is_its_answer_after_every_refresh(
     feed = Feed(root / "landing", tmp_path / "data", scale, SEED)
     found: dict[str, list[Counter[Row]]] = {}
     referee = Referee(postgres, root / "assets")
-    with Engine(Project.load(root), spark=spark_config) as engine, closing(referee):
+    with Engine(Project.load(root), spark=compiling_spark_config) as engine, closing(referee):
         engine.apply()
         session = Session(engine)
         assert referee.queries.keys() == {row.name for row in engine.catalog.objects("materialized view")}
