@@ -443,6 +443,7 @@ class Session:
             return Result(_command(statement))
         if isinstance(statement, RollbackTo):
             self._block(statement).roll_back_to(statement.name)
+            variables.roll_back_to(statement.name)
             return Result("ROLLBACK")
         if block is None:
             if statement.chain:
@@ -562,9 +563,11 @@ class Session:
                 return Explaining(self._engine, self._reads).explained(statement, parameters)
             case Savepoint():
                 self._block(statement).save(statement.name)
+                self._variables.save(statement.name)
                 return Result("SAVEPOINT")
             case ReleaseSavepoint():
                 self._block(statement).release(statement.name)
+                self._variables.release(statement.name)
                 return Result("RELEASE")
             case SetTransaction():
                 if not statement.of_session:

@@ -72,6 +72,8 @@ class Variables:
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)
     #: What was set in the block that is open for that alone, and what it was before.
     _local: dict[str, str] = field(default_factory=dict, repr=False)
+    #: The savepoints of the block that is open, the newest last, and what was set at each.
+    _saved: list[tuple[str, _Set, dict[str, str]]] = field(default_factory=list, repr=False)
     _told: deque[Notice] = field(default_factory=lambda: deque(maxlen=_MOST_NOTICES), repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
@@ -94,8 +96,8 @@ class Variables:
     def begin(self, transaction: Transaction) -> None:
         """Opens a transaction block."""
         self.transaction = transaction
-        self._local = {}
-        self._before = self.engine, self.level, self.read_only, dict(self.changed)
+        self._local, self._saved = {}, []
+        self._before = self._now()
 
     def commit(self) -> None:
         """Commits the block that is open and ends it; if that raises, what was set in it is undone, too."""
@@ -119,6 +121,25 @@ class Variables:
             transaction.end()
             self._restore()
             self._close_cursors(transaction, commits=False)
+
+    def save(self, name: str) -> None:
+        """Remembers what is set, for `roll_back_to` the savepoint of a name."""
+        self._saved.append((name, self._now(), dict(self._local)))
+
+    def roll_back_to(self, name: str) -> None:
+        """Undoes what was set since the newest savepoint of a name, which stays."""
+        now, self._local = self.release(name)
+        self.engine, self.level, self.read_only, self.changed = now
+        self.save(name)
+
+    def release(self, name: str) -> tuple[_Set, dict[str, str]]:
+        """Forgets the newest savepoint of a name, which there is, and those since; returns what was set at it."""
+        while self._saved[-1][0] != name:
+            self._saved.pop()
+        return self._saved.pop()[1:]
+
+    def _now(self) -> _Set:
+        return self.engine, self.level, self.read_only, dict(self.changed)
 
     # ---- cursors
 

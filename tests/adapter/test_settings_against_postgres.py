@@ -103,6 +103,19 @@ def test_what_is_set_for_a_transaction_ends_with_it(sparkless: Connection) -> No
     assert sparkless.execute("SHOW work_mem").fetchall() == [("8MB",)]
 
 
+def test_what_is_set_after_a_savepoint_is_undone_with_it(sparkless: Connection, postgres: Postgres) -> None:
+    statements = (
+        "BEGIN", "SET work_mem = '8MB'", "SAVEPOINT a", "SET work_mem = '9MB'", "SET LOCAL lock_timeout = 5",
+        "SAVEPOINT b", "SET work_mem = '10MB'", "SHOW work_mem", "ROLLBACK TO b", "SHOW work_mem", "SAVEPOINT a",
+        "SET work_mem = '11MB'", "ROLLBACK TO a", "SHOW work_mem", "RELEASE a", "SET work_mem = '12MB'",
+        "ROLLBACK TO a", "SHOW work_mem", "SHOW lock_timeout", "COMMIT", "SHOW work_mem", "SHOW lock_timeout",
+    )  # fmt: skip
+    with postgres.new_database().connect() as connection:
+        connection.autocommit = True
+        wanted = _told(connection.execute, statements, psycopg.Error)
+    assert _told(sparkless.execute, statements, Error) == wanted
+
+
 def test_all_settings_are_listed_with_what_they_are(sparkless: Connection) -> None:
     sparkless.execute("SET work_mem = '64MB'")
     shown = sparkless.execute("SHOW ALL").fetchall()

@@ -49,6 +49,7 @@ REFUSED = [
     ("SELECT a FROM t UNION ALL SELECT b FROM t ORDER BY a + 1", 52, "ORDER BY clause"),
     ("SELECT '$.a'::jsonpath", 15, "type jsonpath"),
     ("SELECT * FROM json_to_record('{}') AS r (a varchar(3)[])", 42, "a column of type character varying(3)[]"),
+    ("SELECT 1, set_config('work_mem', '1MB', false)", 11, "set_config()"),
     ("SELECT json_populate_record(NULL::t, '{}')", 8, "json_populate_record()"),
     ("SELECT * FROM jsonb_populate_record(ROW(1), '{}')", 37, "a row as the first argument of jsonb_populate_record()"),
     ("SELECT coalesce(VARIADIC ARRAY[1, 2])", 8, "VARIADIC"),
