@@ -132,6 +132,16 @@ def test_little_is_left_of_what_is_the_same(change: Callable[[Any], Any], most: 
     assert net(found) == net(portions)
 
 
+def test_of_many_files_the_first_rows_may_have_changed() -> None:
+    before = [np.arange(first, first + 1000) for first in range(0, 40_000, 1000)]
+    after = np.concatenate([np.where(np.arange(1000) == 0, -one - 1, one) for one in reversed(before)])
+    portions = [(pa.record_batch({"a": one}), np.full(len(one), -1)) for one in before]
+    portions.append((pa.record_batch({"a": after}), np.full(len(after), 1)))
+    found = list(net_rows(portions))
+    assert sum(batch.num_rows for batch, _ in found) == 80
+    assert net(found) == net(portions)
+
+
 def test_rows_that_count_otherwise_pass_as_they_are() -> None:
     rows = pa.record_batch({"a": [1, 2, 3]})
     portions = [(rows, np.array([2, -1, 1])), (rows, np.array([-1, 1, 1])), (rows.slice(0, 0), np.array([], np.int64))]

@@ -39,7 +39,7 @@ _HALF = np.uint64(32)
 _HASHED, _COMPARED = 65_536, 4_096
 #: How far the walk looks for where rows go on that were taken out or put in.
 _NEAR = 256
-#: How often the walk looks for where rows go on among all.
+#: How often the walk looks for where rows go on among all, and again as often once that has led on.
 _SCANS = 16
 #: How many steps the walk has, and in how many rows one more.
 _PATIENCE, _RARE = 256, 128
@@ -189,6 +189,8 @@ def _walk(sides: _Sides, ends: Sequence[int]) -> None:
         rows = min(heads.ends[piece] - begin, most - row, _COMPARED)
         same = sides.gone_hash[begin : begin + rows] == hashed[row : row + rows]
         rows -= int(np.argmax(same[::-1]))
+        if rows * 8 >= _COMPARED:
+            scans = min(scans + 2, _SCANS)
         sides.pair_slices(begin, row, rows)
         heads.move(piece, rows)
         row += rows
