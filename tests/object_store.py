@@ -129,6 +129,15 @@ def free_port() -> int:
 
 @contextmanager
 def _running(command: Sequence[str], port: int) -> Iterator[Store]:
+    with serving(command, port):
+        store = Store(f"http://127.0.0.1:{port}")
+        store.client().create_bucket(Bucket=BUCKET)
+        yield store
+
+
+@contextmanager
+def serving(command: Sequence[str], port: int) -> Iterator[None]:
+    """Runs a server, from when it listens at a port."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"ROOT_ACCESS_KEY": "tester", "ROOT_SECRET_KEY": SECRET}
     server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -142,9 +151,7 @@ def _running(command: Sequence[str], port: int) -> Iterator[Store]:
                 if server.poll() is not None or monotonic() > give_up:
                     raise
                 sleep(0.05)
-        store = Store(f"http://127.0.0.1:{port}")
-        store.client().create_bucket(Bucket=BUCKET)
-        yield store
+        yield
     finally:
         server.kill()
         server.wait()

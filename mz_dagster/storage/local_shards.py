@@ -649,7 +649,7 @@ class LocalShards:
     def _unavailable(self, what: str, shard: str, error: Exception) -> ShardUnavailable:
         return ShardUnavailable(
             f'cannot {what} the shard at "{self.place.called(shard)}": {self.place.told(error)}',
-            hint=self.place.hint,
+            hint=self.place.hint_for(error),
             may_have_taken_effect=False,
         )
 

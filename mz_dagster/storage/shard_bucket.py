@@ -44,7 +44,7 @@ from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shard_place import FOLDER, MARK, NewTable, ShardPlace, free_path
 from mz_dagster.storage.shards import BATCH, BUCKET, FileDamaged, ShardUnavailable, StoredFile
-from mz_dagster.storage.table_place import InStore
+from mz_dagster.storage.table_place import InStore, is_full
 from mz_dagster.storage.table_sync import LOG
 
 if TYPE_CHECKING:
@@ -111,6 +111,14 @@ class ShardBucket(ShardPlace):
     def told(self, error: Exception) -> str:
         """Returns what an error says, in a line, without a secret."""
         return InStore(self._uri, self._store, self._secrets).told(error)
+
+    def hint_for(self, error: Exception) -> str:
+        """Returns what to do about an error."""
+        if not is_full(error):
+            return self.hint
+        if isinstance(error, OSError) and error.errno is not None:
+            return f'Free space on the disk of "{self.root}", then try again.'
+        return "Free space in the bucket, or raise its quota, then try again; what was sealed is there."
 
     def table(self, shard: str) -> InStore:
         """Returns where a shard's table is."""
@@ -193,8 +201,8 @@ class ShardBucket(ShardPlace):
                         table.cleanup_metadata()
                 return
             except (DeltaError, OSError) as error:
-                is_raced = isinstance(error, CommitFailedError) and attempt < _CONFLICTS - 1
-                if attempt and not is_raced:
+                is_raced = isinstance(error, CommitFailedError) and not is_full(error) and attempt < _CONFLICTS - 1
+                if is_full(error) or (attempt and not is_raced):
                     raise self._unavailable("append to", shard, error) from None
 
     def check(self, shard: str, files: Sequence[StoredFile], collection: str) -> None:
@@ -482,7 +490,8 @@ class ShardBucket(ShardPlace):
             raise self._unavailable(what, key, error) from None
 
     def _unavailable(self, what: str, path: str, error: Exception) -> ShardUnavailable:
-        return ShardUnavailable(f'cannot {what} "{self.called(path)}": {self.told(error)}', hint=self.hint)
+        hint = self.hint_for(error)
+        return ShardUnavailable(f'cannot {what} "{self.called(path)}": {self.told(error)}', hint=hint)
 
     def _each(self, do: Callable[[Value], Result], values: Sequence[Value], at_once: int = AT_ONCE) -> list[Result]:
         """Returns what is done with each of some values, several at a time."""

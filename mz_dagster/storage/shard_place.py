@@ -127,6 +127,10 @@ class ShardPlace(ABC):
         """Returns what an error says, in a line, without a secret."""
         return in_one_line(error)
 
+    def hint_for(self, error: Exception) -> str:
+        """Returns what to do about an error."""
+        return self.hint
+
     @abstractmethod
     def table(self, shard: str) -> Path | InStore:
         """Returns where a shard's table is."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.errors import OperationalError
 from mz_dagster.storage.object_store import ObjectStore
-from mz_dagster.storage.table_place import InStore
+from mz_dagster.storage.table_place import InStore, is_full
 
 if TYPE_CHECKING:
     from mz_dagster.storage.object_client import Client
@@ -69,5 +69,7 @@ class StoredObject:
         except (OSError, BaseError) as error:
             raise ObjectUnreachable(
                 f'cannot reach "{self.uri}": {InStore(folder, self.store, self.root).told(error)}',
-                hint="Look at the store, and at what the connection may do there; the next step tries again.",
+                hint="Free space in the bucket, or raise its quota; the next step tries again."
+                if is_full(error)
+                else "Look at the store, and at what the connection may do there; the next step tries again.",
             ) from error

@@ -31,6 +31,10 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LONGEST_REASON = 400
 
 
+#: What stores say of a bucket that is full, or whose quota is used up: HTTP's own status, MinIO, Ceph, and disks.
+_FULL = ("507", "StorageFull", "QuotaExceeded", "InsufficientStorage", "No space left", "quota exceeded")
+
+
 def commit_path(version: int) -> str:
     """Returns where in a table a commit is."""
     return f"{LOG}/{version:020}.json"
@@ -220,9 +224,14 @@ class InStore(TablePlace):
     def add(self, path: str, content: bytes) -> int:
         """Writes a file; see `TablePlace.add`."""
         # By another client: what delta-rs opens for Arrow takes no buffers of Arrow's.
+        from obstore.exceptions import BaseError
+
         from mz_dagster.storage.object_client import client_of
 
-        client_of(self.uri, self.store.settings(self.root)).put(path, content)
+        try:
+            client_of(self.uri, self.store.settings(self.root)).put(path, content)
+        except BaseError as error:
+            raise OSError(self.told(error)) from None
         return SYSTEM_CLOCK.now_ms()
 
     def write(self, data: pa.Table, **options: Any) -> None:
@@ -231,6 +240,17 @@ class InStore(TablePlace):
 
     def sync(self, *paths: str) -> None:
         """Does nothing."""
+
+
+def is_full(error: BaseException) -> bool:
+    """Returns whether another's error says that there is no room for what was to be written.
+
+    Example:
+        >>> [is_full(OSError(text)) for text in ("Server returned 507: XMinioStorageFull", "503: SlowDown")]
+        [True, False]
+    """
+    said = f"{error} {error.strerror}" if isinstance(error, OSError) else str(error)
+    return any(one in said for one in _FULL)
 
 
 def reason(error: BaseException) -> str:
@@ -244,4 +264,6 @@ def reason(error: BaseException) -> str:
         return error.strerror
     lines = (line.strip(" \u21b3\t") for line in _COLOURS.sub("", str(error)).splitlines())
     found = ": ".join(line for line in lines if line)
-    return (found if len(found) <= _LONGEST_REASON else f"{found[:_LONGEST_REASON]}...").rstrip(".")
+    if len(found) > _LONGEST_REASON:  # what was asked for is named first, what was answered stands last
+        found = f"{found[: _LONGEST_REASON // 4]}...{found[-3 * _LONGEST_REASON // 4 :]}"
+    return found.rstrip(".")

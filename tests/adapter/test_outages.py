@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
@@ -22,6 +23,7 @@ from mz_dagster.catalog import database as database_module
 from mz_dagster.clock import SYSTEM_CLOCK, SystemClock
 from mz_dagster.compute import Outcome
 from mz_dagster.errors import OperationalError
+from mz_dagster.storage.sink.sink import SinkUnwritable
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
 from tests.errors import says_what_to_do
@@ -158,3 +160,26 @@ def test_a_disk_that_is_full_in_a_step_stops_what_it_writes_and_nothing_else(
         for _ in engine.compact():
             pass
         assert engine.catalog.sweepable() == ()
+
+
+def test_a_sink_whose_disk_is_full_writes_all_once_there_is_room(disk: Disk, tmp_path: Path) -> None:
+    (root := tmp_path / "p").mkdir()
+    (root / "mz.toml").write_text(f"[outputs]\nfolders = ['{disk.root}']\n")
+    with opened(Project.load(root)) as connection:
+        connection.execute("CREATE TABLE t (a bigint)")
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+        connection.execute(f"CREATE SINK s FROM v INTO DELTA (URI 'file://{disk.root}/out') ENVELOPE UPSERT")
+        connection.execute("INSERT INTO t VALUES (1)")
+        engine, failed = connection.engine, 0
+        for number in range(2, 6):
+            connection.execute(f"INSERT INTO t VALUES ({number})")
+            tick = engine.poll(TIMELINE).tick
+            assert tick is not None
+            with disk.full(free_pages=number - 2):
+                for one in engine.step(TIMELINE, tick).failures:
+                    failed += 1
+                    assert isinstance(one.error, SinkUnwritable)
+                    says_what_to_do(one.error, "space")
+            assert not engine.step(TIMELINE, tick).failures
+            assert sorted(DeltaTable(disk.root / "out").to_pyarrow_table()["a"].to_pylist()) == [*range(1, number + 1)]
+        assert failed

@@ -49,7 +49,7 @@ from mz_dagster.storage.sink.sink import (
     SinkUnwritable,
     UnwritablePartition,
 )
-from mz_dagster.storage.table_place import TablePlace, commit_path, reason
+from mz_dagster.storage.table_place import TablePlace, commit_path, is_full, reason
 
 #: How large a data file is to be, if nothing is said, and how many rows it has at most.
 FILE_BYTES = 128 << 20
@@ -378,16 +378,18 @@ class DeltaSink(Sink):
     def _failing(self) -> Iterator[None]:
         try:
             yield
-        except CommitFailedError as error:
-            raise SinkUnwritable(
-                f'another commit to Delta table "{self.table}" came first',
-                detail=f"{first_line(error)}.",
-                hint="The next step tries again.",
-            ) from error
         except (DeltaError, OSError, pa.ArrowException) as error:
+            if isinstance(error, CommitFailedError) and not is_full(error):
+                raise SinkUnwritable(
+                    f'another commit to Delta table "{self.table}" came first',
+                    detail=f"{first_line(error)}.",
+                    hint="The next step tries again.",
+                ) from error
             raise SinkUnwritable(
                 f'cannot write Delta table "{self.table}": {reason(error)}',
-                hint="Look at the folder's rights and free space; the next step tries again.",
+                hint="Free space where it is, or raise its quota; the next step tries again, and nothing is lost."
+                if is_full(error)
+                else "Look at the folder's rights and free space; the next step tries again.",
             ) from error
 
 

@@ -74,17 +74,17 @@ def write_as_parquet(file: BinaryIO, path: str, columns: Sequence[Column], targe
 def row_count(file: BinaryIO, path: str) -> int:
     """Returns how many rows a file says that it has, 0 if it is none: who reads it finds that out."""
     with suppress(SourceUnreadable), TemporaryDirectory(prefix="mz_orc_") as folder:
-        return int(_asked(file, path, Path(folder), Path(folder) / "parquet", []))
+        return _asked(file, path, Path(folder), None, [])
     return 0
 
 
-def _asked(file: BinaryIO, path: str, folder: Path, target: Path, names: list[str]) -> int:
-    """Has a file written as Parquet, and returns how many rows it says that it has."""
+def _asked(file: BinaryIO, path: str, folder: Path, target: Path | None, names: list[str]) -> int:
+    """Has a file written as Parquet, if there is a target, and returns how many rows it says that it has."""
     stored = folder / "orc"
     with open(stored, "wb") as copy:
         shutil.copyfileobj(file, copy)
     seconds = _SECONDS + stored.stat().st_size / _BYTES_A_SECOND
-    answer = _reader.answer([str(stored), str(target), names], seconds)
+    answer = _reader.answer([str(stored), None if target is None else str(target), names], seconds)
     if "full" in answer:
         raise OperationalError(
             f'cannot decode ORC file "{path}": {answer["full"]}',
