@@ -171,7 +171,7 @@ REFUSED = {
     "CREATE INDEX ON kv (v) WHERE v > 0": "Index a view",
     "DO $$ BEGIN END $$": "execute the statements",
     "LISTEN changes": "SUBSCRIBE",
-    "EXPLAIN (ANALYZE, BUFFERS) SELECT 1": "EXPLAIN SELECT",
+    "EXPLAIN (ANALYZE, BUFFERS) SELECT 1": "EXPLAIN (ANALYZE) SELECT",
     "CREATE DOMAIN d AS integer CHECK (VALUE > 0)": "CHECK",
     "CREATE FUNCTION f() RETURNS integer LANGUAGE sql AS 'SELECT 1'": "a view",
     "CREATE OR REPLACE TABLE kv (a integer)": "project's files",
