@@ -20,4 +20,6 @@ builders=$(mktemp)
 trap 'rm -f "$builders"' EXIT
 awk '/^[^ #]/ { keep = /^(packaging|pip|setuptools|wheel)==/ } keep' "$lock" > "$builders"
 "$folder/bin/python" -m pip install --quiet --require-hashes -r "$builders"
-"$folder/bin/python" -m pip install --quiet --require-hashes --no-build-isolation -r "$lock"
+"$folder/bin/python" -m pip install --quiet --no-compile --require-hashes --no-build-isolation -r "$lock"
+# pip compiles one file after the other; this takes all processors. What is no Python of this version is left out.
+"$folder/bin/python" -m compileall -q -j 0 "$folder"/lib/python*/site-packages > /dev/null 2>&1 || true

@@ -73,7 +73,7 @@ os.environ.pop("DAGSTER_HOME", None)
 gc.set_threshold(50_000, 20, 20)
 
 # How long an example takes says nothing where others compute, too. Each run makes other examples; the long ones many.
-settings.register_profile("mz", deadline=None, max_examples=40)
+settings.register_profile("mz", deadline=None, max_examples=25)
 settings.register_profile("long", deadline=None, max_examples=400)
 settings.load_profile("mz")
 

@@ -15,8 +15,9 @@ from mz_dagster.adapter import Project
 from mz_dagster.orchestration.drive import dagster_home, drive, instance_of, load_definitions
 from tests.demo.lakehouse import copied, delta_rows, expected
 
-#: A backfill policy of an asset is what Dagster calls beta.
-pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::dagster.BetaWarning")]
+#: The project is driven without a browser by `tests/demo/test_lakehouse.py`. A backfill policy of an asset is what
+#: Dagster calls beta.
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::dagster.BetaWarning")]
 
 #: Two runs, each in a fresh process, on a busy machine, and the sensor's look between them.
 RUNS_MS = 120_000

@@ -133,7 +133,7 @@ class Life:
 
 @pytest.mark.parametrize("spared", [False, True])
 @pytest.mark.parametrize("name", NODES)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(one, marks=pytest.mark.deep) for one in range(3, 12))])
 def test_the_state_is_the_tournament_recomputed_after_every_step(
     name: str, seed: int, spared: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,7 +201,7 @@ def test_a_retraction_in_the_same_time_as_what_it_retracts_is_none(name: str) ->
 
 
 @pytest.mark.parametrize("name", DEEP_SHAPES)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(one, marks=pytest.mark.deep) for one in range(2, 6))])
 def test_the_state_is_the_tournament_recomputed_whatever_the_data_are(name: str, seed: int) -> None:
     """Of floats of all kinds, negative multiplicities and retractions of what never retracts, as in `test_staged`."""
     node, source = DEEP_SHAPES[name], random.Random(seed)

@@ -145,14 +145,15 @@ def stories(node: Node) -> dict[str, tuple[Staged, Any]]:
     }
 
 
+@pytest.mark.parametrize("histories", [2, pytest.param(8, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("story", [*stories(Node(FLOAT8))])
 @pytest.mark.parametrize("type_", VALUES, ids=str)
 def test_the_state_is_recomputed_after_every_step(
-    type_: ScalarType, story: str, monkeypatch: pytest.MonkeyPatch
+    type_: ScalarType, story: str, histories: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_pruning, "_MANY_BUCKETS", 0)
     node, advanced = stories(Node(type_))[story]
-    for seed in range(3):
+    for seed in range(histories):
         source = random.Random(seed)
         history = Node(type_).history(source, 40)
         life = Life(node, source, advanced)
