@@ -128,6 +128,11 @@ def _flag(default: str, about: str) -> Setting:
 
 
 _CHANGES_NOTHING = "It changes nothing here"
+#: Whether PostgreSQL's planner may use something, which no result depends on.
+_OF_PLANNER = (
+    "bitmapscan", "hashagg", "hashjoin", "incremental_sort", "indexonlyscan", "indexscan", "material", "memoize",
+    "mergejoin", "nestloop", "seqscan", "sort",
+)  # fmt: skip
 
 #: The settings by their names, in lower case.
 SETTINGS: Mapping[str, Setting] = {
@@ -161,6 +166,9 @@ SETTINGS: Mapping[str, Setting] = {
     "temp_buffers": Setting("8MB", f"{_CHANGES_NOTHING}: see mz.toml.", "integer", "kB", 800),
     "transaction_deferrable": _flag("off", f"{_CHANGES_NOTHING}: reads never wait for writes."),
     "work_mem": Setting("4MB", f"{_CHANGES_NOTHING}: see mz.toml.", "integer", "kB", 64),
+    **{f"enable_{one}": _flag("on", f"{_CHANGES_NOTHING}: plans are chosen otherwise.") for one in _OF_PLANNER},
+    "geqo": _flag("on", f"{_CHANGES_NOTHING}: plans are chosen otherwise."),
+    "max_parallel_workers_per_gather": Setting("2", f"{_CHANGES_NOTHING}: see mz.toml.", "integer"),
     # What is as it is.
     "array_nulls": Setting("on", "NULL in an array's text is a null element."),
     "bytea_output": Setting("hex", "How bytea is shown."),

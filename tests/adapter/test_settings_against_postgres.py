@@ -32,6 +32,8 @@ VALUES = {
     "synchronous_commit": ("off", "local", "remote_apply", "sometimes"),
     "work_mem": ("'64MB'", "65536", "'1 GB'", "1000", "'1.5GB'", "1", "'64mb'"),
     "jit": ("on", "off"),
+    "enable_seqscan": ("off", "DEFAULT"),
+    "max_parallel_workers_per_gather": ("0", "4", "-1"),
     "search_path": ("public", "public, other"),
     "nothing_known": ("1",),
 }

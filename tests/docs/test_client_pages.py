@@ -92,6 +92,13 @@ def run(command: list[str], folder: Path, server: Server) -> str:
     return done.stdout
 
 
+def test_dbt_is_asked_for_what_its_page_says() -> None:
+    asked = re.findall(r"^\$ dbt (\w+)", (ROOT / "docs" / "clients" / "dbt.md").read_text(), re.M)
+    program = (ROOT / "tests" / "wire" / "clients" / "dbt_commands.py").read_text()
+    assert asked
+    assert all(f'["{one}"]' in program for one in asked)
+
+
 def test_the_list_of_clients_has_all_pages() -> None:
     listed = re.findall(r"\| \[[^]]+\]\((\w+\.md)\)", (ROOT / "docs" / "clients" / "index.md").read_text())
     assert sorted(listed) == [page.name for page in PAGES]
