@@ -33,9 +33,12 @@ def summed(frame: pa.Table) -> pa.Table:
 
 def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa.Table:
     """Returns a frame with equal `(data, time, error)` summed once times are `time`, or at least `time`; no zeros."""
-    times = frame.column(TIME)
-    moved = pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
-    frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
+    if not only_before or time > _FIRST_TIME:
+        times = frame.column(TIME)
+        moved = (
+            pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
+        )
+        frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
     keys: list[str] = [name for name in frame.schema.names if name != DIFF]
     # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
     bits = frame
@@ -58,17 +61,18 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
         wide = diffs.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0))
         bits = bits.set_column(frame.schema.get_field_index(DIFF), DIFF, wide)
     grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
-    grouped = grouped.rename_columns([DIFF if name == f"{DIFF}_sum" else name for name in grouped.column_names])
-    grouped = grouped.filter(pc.not_equal(grouped.column(DIFF), 0)).select(frame.schema.names)
+    is_left = pc.not_equal(grouped.column(f"{DIFF}_sum"), 0)
+    if not pc.all(is_left).as_py():
+        grouped = grouped.filter(is_left)
+    columns = []
     try:
-        columns = [
-            pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
-            if pa.types.is_floating(field.type)
-            else nested[field.name].take(column)
-            if field.name in nested
-            else column.cast(field.type)
-            for field, column in zip(frame.schema, grouped.columns, strict=True)
-        ]
+        for field in frame.schema:
+            column = grouped.column(f"{DIFF}_sum" if field.name == DIFF else field.name)
+            if pa.types.is_floating(field.type):
+                column = pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+            elif field.name in nested:
+                column = nested[field.name].take(column)
+            columns.append(column if column.type == field.type else column.cast(field.type))
     except pa.ArrowInvalid as error:
         raise MultiplicityOverflow(
             "a row's multiplicity is out of range",
