@@ -9,7 +9,7 @@ from mz_dagster.functions.jsonb.as_json import LINES, SPACED, as_json, as_json_o
 from mz_dagster.functions.jsonb.as_jsonb import as_key
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
-from mz_dagster.scalars.types import INT4, JSON, JSONB, TEXT, array_of
+from mz_dagster.scalars.types import BOOL, INT4, JSON, JSONB, TEXT, array_of, dimensioned
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
 
 _VALUES = [
@@ -22,6 +22,7 @@ _VALUES = [
 ]  # fmt: skip
 
 POOLS["json"] = (JSON, _VALUES)
+POOLS["json_array"] = (JSON, ["[]", '[1, null, "a b"]', "[[1, 2], [3, 4]]", "[1, [2]]", "[[1], [2, 3]]", "[[], []]"])
 POOLS["json_list"] = (array_of(JSON), ["{}", "{1.0,NULL,null}", r'{"{\"a\": [1,  2]}","\"x\""}'])
 
 
@@ -68,6 +69,12 @@ def _sets() -> Iterator[Example]:
     records = Call("json_to_recordset", (column,), array_of(JSON))
     count = "CASE WHEN {0} IS NOT NULL THEN (SELECT count(*) FROM json_to_recordset({0}) AS r (x json)) END"
     yield Example(count, Call("cardinality", (records,), INT4), ("json",))
+    records = Call("json_populate_recordset", (column,), array_of(JSON))
+    count = "CASE WHEN {0} IS NOT NULL THEN (SELECT count(*) FROM json_populate_recordset(NULL::pg_am, {0})) END"
+    yield Example(count, Call("cardinality", (records,), INT4), ("json",))
+    text = Call("array_text_json", (*columns_of(["json_array"]), Literal(True, BOOL)), TEXT)
+    sql = "(SELECT a FROM json_to_record(json_build_object('a', {0})) AS r (a json[]))::text[]"
+    yield Example(sql, Call("dimensioned_of_text", (text,), dimensioned(TEXT)), ("json_array",))
     member = Call("member_json", (Call("json_to_record", (column,), JSON), Literal("b", TEXT)), JSON)
     yield Example("(SELECT b FROM json_to_record({0}) AS r (b json))", member, ("json",))
 

@@ -20,6 +20,7 @@ from mz_dagster.scalars.types import (
     TEXT,
     TIMESTAMPTZ,
     array_of,
+    dimensioned,
     numeric,
 )
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
@@ -58,6 +59,20 @@ POOLS["json_path"] = (
 )  # fmt: skip
 POOLS["json_moment"] = (JSONB, ['"2024-02-29"', '["12:30:00.50+2", "10:30:00"]', '"2024-02-29 12:30:00+01"', "1"])
 POOLS["json_moment_path"] = (TEXT, ["$.datetime()", '$[*] ? (@.datetime() > "2024-02-29T10:00:00".datetime())'])
+POOLS["jsonb_array"] = (
+    JSONB,
+    [
+        "[]",
+        '[1, null, "a b"]',
+        "[[1, 2], [3, 4]]",
+        "[1, [2]]",
+        "[[1], [2, 3]]",
+        "[[], []]",
+        '["x\\"\\\\y"]',
+        '"{1,NULL}"',
+        "1",
+    ],
+)
 POOLS["json_variables"] = (JSONB, ['{"x": 1}', "[]", "{}"])
 POOLS["jsonb_keys"] = (array_of(TEXT), ["{}", "{a}", "{a,b}", "{NULL}", "{a,NULL}", '{"",1}', "{b,aa}"])
 POOLS["jsonb_moments"] = (array_of(TIMESTAMPTZ), ['{"2020-02-29 12:34:56.789+00",NULL}', "{}"])
@@ -94,8 +109,11 @@ def examples() -> Iterator[Example]:
         called = f"{name}({{0}}, {{1}}::jsonpath, {{2}}"
         yield function(name, "jsonb", "json_path", "json_variables", sql=f"{called})")
         yield function(name, "jsonb", "json_path", "json_variables", "bool", sql=f"{called}, {{3}})")
-    for name in ("jsonb_path_query_array", "jsonb_path_query_array_tz", "jsonb_path_exists_tz"):
-        yield function(name, "json_moment", "json_moment_path", sql=f"{name}({{0}}, {{1}}::jsonpath)")
+        moment, called = ("json_moment", "json_moment_path"), f"{name}_tz({{0}}, {{1}}::jsonpath"
+        yield function(f"{name}_tz", *moment, sql=f"{called})")
+        yield function(f"{name}_tz", *moment, "json_variables", sql=f"{called}, {{2}})")
+        yield function(f"{name}_tz", *moment, "json_variables", "bool", sql=f"{called}, {{2}}, {{3}})")
+    yield function("jsonb_path_query_array", *moment, sql="jsonb_path_query_array({0}, {1}::jsonpath)")
     yield function("jsonb_object", "jsonb_pairs")
     yield function("jsonb_object", "jsonb_keys", "jsonb_pairs")
     yield operator("||", "text", "jsonb")
@@ -110,14 +128,17 @@ def _sets() -> Iterator[Example]:
     for name in ("jsonb_array_elements", "jsonb_array_elements_text", "jsonb_object_keys"):
         rows = f"CASE WHEN {{0}} IS NOT NULL THEN ARRAY(SELECT x FROM {name}({{0}}) x) END"
         yield Example(rows, applied(resolve_table_function(name, [JSONB]), [column]), ("jsonb",))
-    pools = ("jsonb", "json_path", "json_variables", "bool")
-    for number in (2, 3, 4):
-        columns = columns_of(pools[:number])
-        found = applied(resolve_table_function("jsonb_path_query", [one.type for one in columns]), columns)
-        given = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(number))
-        others = "".join(f", {{{i}}}" for i in range(2, number))
-        listed = f"ARRAY(SELECT x FROM jsonb_path_query({{0}}, {{1}}::jsonpath{others}) x)"
-        yield Example(f"CASE WHEN {given} THEN {listed} END", found, pools[:number])
+    for name, pools in (
+        ("jsonb_path_query", ("jsonb", "json_path", "json_variables", "bool")),
+        ("jsonb_path_query_tz", ("json_moment", "json_moment_path", "json_variables", "bool")),
+    ):
+        for number in (2, 3, 4):
+            columns = columns_of(pools[:number])
+            found = applied(resolve_table_function(name, [one.type for one in columns]), columns)
+            given = " AND ".join(f"{{{i}}} IS NOT NULL" for i in range(number))
+            others = "".join(f", {{{i}}}" for i in range(2, number))
+            listed = f"ARRAY(SELECT x FROM {name}({{0}}, {{1}}::jsonpath{others}) x)"
+            yield Example(f"CASE WHEN {given} THEN {listed} END", found, pools[:number])
     for name, place in (("jsonb_each", 1), ("jsonb_each", 2), ("jsonb_each_text", 2)):
         array = applied(resolve_table_function(name, [JSONB]), [column])
         assert array.type.element is not None
@@ -128,6 +149,13 @@ def _sets() -> Iterator[Example]:
     records = Call("jsonb_to_recordset", (column,), array_of(JSONB))
     count = "CASE WHEN {0} IS NOT NULL THEN (SELECT count(*) FROM jsonb_to_recordset({0}) AS r (x int)) END"
     yield Example(count, Call("cardinality", (records,), INT4), ("jsonb",))
+    records = Call("jsonb_populate_recordset", (column,), array_of(JSONB))
+    count = "CASE WHEN {0} IS NOT NULL THEN (SELECT count(*) FROM jsonb_populate_recordset(NULL::pg_am, {0})) END"
+    yield Example(count, Call("cardinality", (records,), INT4), ("jsonb",))
+    text = Call("array_text_jsonb", (*columns_of(["jsonb_array"]), Literal(False, BOOL)), TEXT)
+    array = Call("dimensioned_of_text", (text,), dimensioned(TEXT))
+    sql = "(SELECT a FROM jsonb_to_record(jsonb_build_object('a', {0})) AS r (a text[]))"
+    yield Example(sql, array, ("jsonb_array",))
     record_ = Call("jsonb_to_record", (column,), JSONB)
     member = Call("member_jsonb", (record_, Literal("a", TEXT)), JSONB)
     yield Example("(SELECT a FROM jsonb_to_record({0}) AS r (a jsonb))", member, ("jsonb",))
