@@ -41,10 +41,15 @@ setup: java .make/project .make/spark ## set everything up
 	$(BIN)/mz-dagster spark prepare
 	@touch $@
 
-# node's pg, pgjdbc and dbt, which tests connect with.
-.make/wire-clients: .make/project setup/clients.py tests/wire/clients/package-lock.json \
-  tests/wire/clients/dbt-requirements.txt | java jdk node
+# node's pg and pgjdbc, which tests connect with.
+.make/wire-clients: .make/project setup/clients.py tests/wire/clients/package-lock.json | java jdk node
 	$(BIN)/python setup/clients.py
+	@touch $@
+
+# Azurite and dbt, which deep tests need.
+.make/deep-clients: .make/project setup/clients.py tests/azurite/package-lock.json \
+  tests/wire/clients/dbt-requirements.txt | node
+	$(BIN)/python setup/clients.py --deep
 	@touch $@
 
 java:
@@ -89,7 +94,7 @@ test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that s
 test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
 	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
 
-test-deep: setup postgres chromium go .make/wire-clients ## the long-running tests, and those of random examples with ten times as many
+test-deep: setup postgres chromium go .make/wire-clients .make/deep-clients ## the long-running tests, and those of random examples with ten times as many
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
 
 # A benchmark compares within one run, so nothing else should run meanwhile.

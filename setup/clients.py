@@ -1,35 +1,48 @@
-"""Fetches clients that tests connect with and this environment lacks, into `.make/clients`, within a bounded time.
+"""Fetches what tests connect with and this environment lacks, into `.make/clients`, within a bounded time.
+
+    clients.py           pgjdbc and node's `pg`
+    clients.py --deep    what deep tests alone need, whose packages are many: Azurite and dbt
 
 pgjdbc comes by Spark's own package resolution, as Delta's jars do, and is held against its hash; node's `pg` and
-Azurite, which is Azure's Blob Storage to tests, come by npm, which holds every package against the hash in
-`tests/wire/clients/package-lock.json`. dbt, whose packages are many and older than the project's, is installed in an
-environment of its own, by the hashes in `dbt-requirements.txt` there (`make lock` writes them anew).
+Azurite, which is Azure's Blob Storage to tests, come by npm, which holds every package against the hash in a
+`package-lock.json`, in `tests/wire/clients` and `tests/azurite`. dbt, whose packages are older than the project's, is
+installed in an environment of its own, by the hashes in `tests/wire/clients/dbt-requirements.txt` (`make lock` writes
+them anew).
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from mz_dagster.storage.spark.launch import spark_home
 
 _ROOT = Path(__file__).resolve().parents[1]
+_TESTS = _ROOT / "tests"
 FOLDER = _ROOT / ".make" / "clients"
 PGJDBC = "org.postgresql:postgresql:42.7.14"
 _SHA256 = "73914527305a40cce504b0d3d90b23caf565136912d607ae8ae7c5895512332c"
 _SECONDS = 600
 
 
-def main() -> int:
+def main(arguments: Sequence[str]) -> int:
     """Returns 0 if the clients are there."""
+    parser = argparse.ArgumentParser(description="Fetches what tests connect with.")
+    parser.add_argument("--deep", action="store_true", help="what deep tests need besides, in place of the others")
+    deep = parser.parse_args(arguments).deep
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
-        failure = _fetch_pgjdbc() or _fetch_node() or _fetch_dbt()
+        if deep:
+            failure = _fetch_by_npm(_TESTS / "azurite", FOLDER / "azurite") or _fetch_dbt()
+        else:
+            failure = _fetch_pgjdbc() or _fetch_by_npm(_TESTS / "wire" / "clients", FOLDER)
     except subprocess.TimeoutExpired as late:
         failure = f"{late.cmd[0]} was not done within {_SECONDS} s; try again."
     if failure:
@@ -69,22 +82,23 @@ def _is_right(jar: Path) -> bool:
     return hashlib.sha256(jar.read_bytes()).hexdigest() == _SHA256
 
 
-def _fetch_node() -> str:
-    """Fetches node's packages; returns what went wrong, if anything did."""
+def _fetch_by_npm(listed: Path, folder: Path) -> str:
+    """Fetches node's packages that a folder lists into another; returns what went wrong, if anything did."""
+    folder.mkdir(exist_ok=True)
     for name in ("package.json", "package-lock.json"):
-        shutil.copyfile(_ROOT / "tests" / "wire" / "clients" / name, FOLDER / name)
+        shutil.copyfile(listed / name, folder / name)
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
-    done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=FOLDER)
+    done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True, cwd=folder)
     return f"{done.stdout}{done.stderr}\nnpm could not install node's packages." if done.returncode else ""
 
 
 def _fetch_dbt() -> str:
     """Installs dbt; returns what went wrong, if anything did."""
-    folder, lock = FOLDER / "dbt", _ROOT / "tests" / "wire" / "clients" / "dbt-requirements.txt"
+    folder, lock = FOLDER / "dbt", _TESTS / "wire" / "clients" / "dbt-requirements.txt"
     command = ["sh", str(_ROOT / "setup" / "venv.sh"), sys.executable, str(folder), str(lock)]
     done = subprocess.run(command, timeout=_SECONDS, check=False, capture_output=True, text=True)
     return f"{done.stdout}{done.stderr}\ndbt could not be installed." if done.returncode else ""
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,8 @@
 """Object stores of other kinds than S3, each in a process of its own, with a bucket (Azure calls it a container).
 
-Azure is Azurite, which `make test` fetches (`setup/clients.py`). Google's XML interface, which obstore and delta-rs
-speak, is S3's but for how requests are signed and for the names of a few headers; so Google is moto's server behind
-`tests/gcs_server.py`, which translates them.
+Azure is Azurite, which `make test-deep` fetches (`setup/clients.py`). Google's XML interface, which obstore and
+delta-rs speak, is S3's but for how requests are signed and for the names of a few headers; so Google is moto's server
+behind `tests/gcs_server.py`, which translates them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import obstore
 from mz_dagster.storage.object_client import Client, client_of
 from tests.object_store import BUCKET, free_port
 
-_AZURITE = Path(__file__).resolve().parents[1] / ".make/clients/node_modules/azurite/dist/src/blob/main.js"
+_AZURITE = Path(__file__).resolve().parents[1] / ".make/clients/azurite/node_modules/azurite/dist/src/blob/main.js"
 #: The account that Azurite has, whose key is no secret.
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -74,7 +74,7 @@ class Cloud:
 @contextmanager
 def running_azure() -> Iterator[Cloud]:
     """Runs Azurite with an empty container."""
-    assert _AZURITE.exists(), "make test fetches Azurite: .venv/bin/python setup/clients.py"
+    assert _AZURITE.exists(), "make test-deep fetches Azurite: .venv/bin/python setup/clients.py --deep"
     port = free_port()
     options = ["--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     with _running(["node", str(_AZURITE), "--blobHost", "127.0.0.1", "--blobPort", str(port), *options]):

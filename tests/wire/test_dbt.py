@@ -1,8 +1,8 @@
 """dbt-postgres: its `debug`, `seed` and `run`, by dbt itself and by what it asks.
 
-dbt is heavy, so `setup/clients.py` installs it into an environment of its own (`.make/clients/dbt`), and the test that
-runs it is a deep one. What it asked then is replayed here, statement by statement and as it sends them: by simple
-queries, all within transactions.
+dbt is heavy, so `setup/clients.py --deep` installs it into an environment of its own (`.make/clients/dbt`), and the
+test that runs it is a deep one. What it asked then is replayed here, statement by statement and as it sends them: by
+simple queries, all within transactions.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def test_what_dbt_asks_to_run_is_done(shop: Server) -> None:
 @pytest.mark.deep
 def test_dbt_debugs_seeds_and_runs(shop: Server, tmp_path: Path) -> None:
     python = FETCHED / "dbt" / "bin" / "python"
-    assert python.exists(), "make test fetches the clients: .venv/bin/python setup/clients.py"
+    assert python.exists(), "make test-deep fetches dbt: .venv/bin/python setup/clients.py --deep"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
         "PGPORT": str(shop.port),
         "PGUSER": shop.credentials.user,
