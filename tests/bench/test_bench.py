@@ -113,6 +113,7 @@ def test_every_query_of_a_view_is_found() -> None:
     assert all(query.text.startswith("select") for query in queries.values())
 
 
+@pytest.mark.deep  # it starts a server of its own
 def test_sparks_work_is_counted(bench: Bench) -> None:
     sql = source("s", "id integer NOT NULL, v integer", key="id") + "CREATE MATERIALIZED VIEW v AS SELECT v FROM s;"
     with budget_of(Budget.spark_alone()), small_project(bench, sql, sources=["s"]) as project:

@@ -522,7 +522,7 @@ def test_ties_go_by_the_whole_row(ask: Ask) -> None:
     for names in (["f"], ["i", "q"]):
         order = random_order(rng, names)
         cases: list[Case] = []
-        for _ in range(6):
+        for _ in range(3):
             unit = rng.choice(tuple(FrameUnit))
             # No distances between values: PostgreSQL has judged them.
             while has_distance(frame := random_frame(rng, order, [unit])[0]):

@@ -51,13 +51,9 @@ def replay(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, di
     return landing, found
 
 
-#: Of each envelope one; that each source is its reference at each tick `test_replay.py` shows.
-SAMPLE = ("flights",)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one in SAMPLE else pytest.mark.deep) for one in SOURCES]
-)
+# That each source is its reference at each tick is shown by `test_replay.py`.
+@pytest.mark.deep
+@pytest.mark.parametrize("name", SOURCES)
 def test_source_is_the_reference_after_days_in_one_interval(
     spark: SparkSession, replay: tuple[Path, dict[str, dict[int, tuple[BoundFile, ...]]]], name: str
 ) -> None:

@@ -195,7 +195,7 @@ def test_each_value_of_each_type_comes_back(kind: Kind, tmp_path: Path) -> None:
             assert same(record[column.name], row.get(column.name)), column.name
 
 
-@pytest.mark.parametrize("names", [("json", "csv.zst", "orc"), pytest.param(tuple(FORMATS), marks=pytest.mark.deep)])
+@pytest.mark.parametrize("names", [("csv.zst", "orc"), pytest.param(tuple(FORMATS), marks=pytest.mark.deep)])
 def test_both_engines_have_the_same_records(spark: SparkSession, tmp_path: Path, names: Sequence[str]) -> None:
     for name in names:
         kind = FORMATS[name]

@@ -175,12 +175,12 @@ def test_long_expressions_are_as_in_postgresql(connection: Connection, referee: 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 6))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 12))])
 def test_spark_evaluates_long_expressions_as_well(
     connection: Connection, referee: Referee, set_budget: SetBudget, first: int
 ) -> None:
     set_budget(Budget.spark_alone())
-    for shape, query in [*SHAPES.items()][first::6]:
+    for shape, query in [*SHAPES.items()][first::12]:
         assert _here(connection, query(130)) == referee(query(130)), shape
 
 
