@@ -32,7 +32,7 @@ _LONGEST_REASON = 400
 
 
 #: What stores say of a bucket that is full, or whose quota is used up: HTTP's own status, MinIO, Ceph, and disks.
-_FULL = ("507", "StorageFull", "QuotaExceeded", "InsufficientStorage", "No space left", "quota exceeded")
+_FULL = ("507 Insufficient", "StorageFull", "QuotaExceeded", "InsufficientStorage", "No space left", "quota exceeded")
 
 
 def commit_path(version: int) -> str:
@@ -246,8 +246,9 @@ def is_full(error: BaseException) -> bool:
     """Returns whether another's error says that there is no room for what was to be written.
 
     Example:
-        >>> [is_full(OSError(text)) for text in ("Server returned 507: XMinioStorageFull", "503: SlowDown")]
-        [True, False]
+        >>> said = ("Server returned 507: XMinioStorageFull", "503: SlowDown", "00507.json exists")
+        >>> [is_full(OSError(text)) for text in said]
+        [True, False, False]
     """
     said = f"{error} {error.strerror}" if isinstance(error, OSError) else str(error)
     return any(one in said for one in _FULL)
