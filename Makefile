@@ -94,7 +94,7 @@ test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that s
 test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
 	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
 
-test-deep: setup postgres chromium go .make/wire-clients .make/deep-clients ## the long-running tests, and those of random examples with ten times as many
+test-deep: setup postgres chromium go .make/wire-clients .make/deep-clients ## the long-running tests, and those of random examples with sixteen times as many
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
 
 # A benchmark compares within one run, so nothing else should run meanwhile.

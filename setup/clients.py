@@ -35,7 +35,7 @@ _SECONDS = 600
 def main(arguments: Sequence[str]) -> int:
     """Returns 0 if the clients are there."""
     parser = argparse.ArgumentParser(description="Fetches what tests connect with.")
-    parser.add_argument("--deep", action="store_true", help="what deep tests need besides, in place of the others")
+    parser.add_argument("--deep", action="store_true", help="what deep tests alone need, and not the others")
     deep = parser.parse_args(arguments).deep
     FOLDER.mkdir(parents=True, exist_ok=True)
     try:
