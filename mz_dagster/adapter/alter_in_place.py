@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mz_dagster.adapter.catalog_definitions import called
-from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.definition import Definition, define_stored
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import Alteration, ObjectRow, Shape, Shapes, bound_shapes, first_shape, free_name
 from mz_dagster.compute.lookups.common_lookups import used_columns
@@ -34,7 +34,6 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import Column, RelationType
-from mz_dagster.sql import parse
 from mz_dagster.sql.altering import AlteredTable
 
 
@@ -276,14 +275,8 @@ class _OverridingResolver:
 
 
 def _defined(engine: Engine, row: ObjectRow, items: Mapping[GlobalId, Item]) -> Definition:
-    (statement,) = parse(row.sql)
-    return define(
-        statement,  # type: ignore[arg-type]  # only definitions are ever stored
-        _OverridingResolver(engine.definitions.as_created(row), items),
-        default_timeline=row.timeline or engine.project.timeline,
-        name=row.created_as,
-        indexed=bool(row.options.get("copy", False)),
-    )
+    resolver = _OverridingResolver(engine.definitions.as_created(row), items)
+    return define_stored(row, row.sql, resolver, engine.project.timeline)
 
 
 def readers_of(engine: Engine, id: GlobalId) -> tuple[ObjectRow, ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter.alter_in_place import readers_of
-from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.definition import Definition, define_stored
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.replanning import recreate, with_readers
 from mz_dagster.catalog import ObjectRow, TypeAlteration
@@ -137,22 +137,10 @@ def _is_value(engine: Engine, row: ObjectRow, type_: Enumeration, token: Token) 
     """Returns whether a literal in a definition is a value of a type."""
     text = row.sql[: token.start] + label_text(_NO_LABEL) + row.sql[token.end :]
     try:
-        _defined(engine, row, text, engine.definitions.as_created(row))
+        define_stored(row, text, engine.definitions.as_created(row), engine.project.timeline)
     except Error as error:
         return str(error).startswith(f"invalid input value for enum {type_.name}: ")
     return False
-
-
-def _defined(engine: Engine, row: ObjectRow, text: str, resolver: Resolver) -> Definition:
-    """Returns what an object would be if it had been defined by a text."""
-    (statement,) = parse(text)
-    return define(
-        statement,  # type: ignore[arg-type]  # only definitions are ever stored
-        resolver,
-        default_timeline=row.timeline or engine.project.timeline,
-        name=row.created_as,
-        indexed=bool(row.options.get("copy", False)),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +172,7 @@ class _AlteredDefinitions:
         text = self.alteration.texts.get(row.id, row.sql)
         resolver = _WithValue(self.engine.definitions.as_created(row), self.alteration, self.made)
         try:
-            self.made[row.id] = now = _defined(self.engine, row, text, resolver)
+            self.made[row.id] = now = define_stored(row, text, resolver, self.engine.project.timeline)
         except Error as error:
             raise LabelUsed(
                 f'cannot alter type {before.name} because {row.kind} "{row.name or row.created_as}" says a value of it',

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mz_dagster.adapter import introspection
-from mz_dagster.adapter.definition import Definable, Definition, define
+from mz_dagster.adapter.definition import Definable, Definition, define, define_stored
 from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver
 from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.origins import sink_of, source_of
@@ -307,14 +307,7 @@ class CatalogDefinitions:
 
     def _defined(self, row: ObjectRow, names: Resolver) -> Definition:
         """Returns what an object's text defines, if names stand for that."""
-        (statement,) = parse(row.sql)
-        return define(
-            statement,  # type: ignore[arg-type]  # only definitions are ever stored
-            names,
-            default_timeline=row.timeline or self._project.timeline,
-            name=row.created_as,
-            indexed=bool(row.options.get("copy", False)),
-        )
+        return define_stored(row, row.sql, names, self._project.timeline)
 
     def _parts(self, row: ObjectRow) -> tuple[object, ...]:
         """Returns all that an object's definition follows from but what its names stood for."""

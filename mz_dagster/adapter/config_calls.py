@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.backend_signals import CLAUSES, end_of_call
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.select_call import SelectCall
 from mz_dagster.adapter.session_settings import SETTINGS
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import SqlText
 from mz_dagster.sql.errors import InvalidParameterValue, UndefinedFunction
-from mz_dagster.sql.lexer import TokenKind, tokens_of
 
 _NAME = "set_config"
 #: What tools ask for a setting that is there, and the relation that tells it.
@@ -47,27 +46,14 @@ class ConfigCall:
             >>> ConfigCall.of(SqlText("SELECT set_config('a', 'b', false) AS x")).query.text
             "SELECT            'a', 'b', false      "
         """
-        if _NAME not in query.text.lower():
+        call = SelectCall.of(query.text, (_NAME,), several=True)
+        if call is None:
             return None
-        tokens = tokens_of(query.text)
-        at = 3 if tokens[1].is_word("pg_catalog") and tokens[2].is_symbol(".") else 1
-        if not tokens[0].is_word("select") or not tokens[at].is_word(_NAME):
-            return None
-        end = end_of_call(tokens, at + 1, several=True)
-        if end is None:
-            return None
-        column, behind = _NAME, end + 1
-        if tokens[behind].is_word("as"):
-            column, behind = tokens[behind + 1].value, behind + 2
-        elif tokens[behind].kind in (TokenKind.WORD, TokenKind.QUOTED) and not tokens[behind].is_word(*CLAUSES):
-            column, behind = tokens[behind].value, behind + 1
-        if tokens[behind].kind is not TokenKind.END and not tokens[behind].is_word(*CLAUSES):
-            return None
-        text, opening, closing = query.text, tokens[at + 1], tokens[end]
-        begin, last = tokens[0].end, tokens[behind - 1].end
+        text, opening, closing = query.text, call.opening, call.closing
+        begin, last = call.select.end, call.last.end
         blanks = " " * (opening.end - begin), " " * (last - closing.start)
         asked = f"{text[:begin]}{blanks[0]}{text[opening.end : closing.start]}{blanks[1]}{text[last:]}"
-        return cls(column, replace(query, text=asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
+        return cls(call.column, replace(query, text=asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.definition import Definition, define_stored
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.sql import parse
 
 
 class UsedOtherwise(ProgrammingError):
@@ -36,15 +35,9 @@ def check_users(
     """
     made = {row.id: definition}
     for user in _users(rows, row.id):
-        (statement,) = parse(user.sql)
         resolver = _OverRedefined(definitions.as_created(user), made)
         try:
-            made[user.id] = define(
-                statement,  # type: ignore[arg-type]  # only definitions are ever stored
-                resolver,
-                default_timeline=user.timeline or "",
-                name=user.created_as,
-            )
+            made[user.id] = define_stored(user, user.sql, resolver, "")
         except Error as error:
             raise UsedOtherwise(
                 f'cannot alter {row.kind} "{row.name}" because {user.kind} "{user.name}" would not bind to it: '

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from mz_dagster.adapter import introspection
+from mz_dagster.catalog import ObjectRow
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_maintained_plan, optimize
@@ -35,6 +36,7 @@ from mz_dagster.sql import (
     Files,
     Iceberg,
     bind_definition,
+    parse,
 )
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.constraints import check_definition
@@ -186,6 +188,25 @@ class Definition:
             return self
         own = {f"schema {schema}": GlobalId(schema_key(schema))}
         return replace(self, schema=schema, dependencies={**own, **self.dependencies})
+
+
+def define_stored(row: ObjectRow, text: str, resolver: Resolver, default_timeline: str) -> Definition:
+    """Returns what an object is, or would be, by a text of its definition; see `define`.
+
+    Args:
+        row: The object.
+        text: The one that is stored, or one in its place.
+        resolver: What names in it stand for.
+        default_timeline: Where it is if it says nothing, and is stored without one.
+    """
+    (statement,) = parse(text)
+    return define(
+        statement,  # type: ignore[arg-type]  # only definitions are ever stored
+        resolver,
+        default_timeline=row.timeline or default_timeline,
+        name=row.created_as,
+        indexed=bool(row.options.get("copy", False)),
+    )
 
 
 def define(

@@ -1,0 +1,81 @@
+"""A `SELECT` whose only item is a call of a function that is none: which, and where in the text it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+
+#: What may follow the only item of a SELECT.
+_CLAUSES = ("from", "where", "order", "limit", "offset", "fetch")
+
+
+@dataclass(frozen=True, slots=True)
+class SelectCall:
+    """The only item of a `SELECT`.
+
+    Attributes:
+        function: The name that is called, without a schema.
+        column: What the item's column is called.
+        select: The word SELECT.
+        opening: The parenthesis before the arguments.
+        closing: The one behind them.
+        last: The item's last token.
+    """
+
+    function: str
+    column: str
+    select: Token
+    opening: Token
+    closing: Token
+    last: Token
+
+    @classmethod
+    def of(cls, text: str, functions: Sequence[str], *, several: bool = False) -> SelectCall | None:
+        """Returns the call that a query is, else None.
+
+        Args:
+            text: The query's.
+            functions: The names of which it has to be one.
+            several: Whether it may have several arguments.
+
+        Example:
+            >>> found = SelectCall.of("SELECT pg_catalog.f((1)) AS x LIMIT 1", ["f"])
+            >>> found.function, found.column, found.last.value
+            ('f', 'x', 'x')
+            >>> SelectCall.of("SELECT f(1) AS", ["f"]), SelectCall.of("SELECT f(1), 2", ["f"])
+            (None, None)
+        """
+        if not any(one in text.lower() for one in functions):
+            return None
+        tokens = tokens_of(text)
+        at = 3 if tokens[1].is_word("pg_catalog") and tokens[2].is_symbol(".") else 1
+        if not tokens[0].is_word("select") or not tokens[at].is_word(*functions):
+            return None
+        end = _end_of_call(tokens, at + 1, several=several)
+        if end is None:
+            return None
+        column, last = tokens[at].value, end
+        if tokens[end + 1].is_word("as"):
+            last = end + 2
+        elif tokens[end + 1].kind in (TokenKind.WORD, TokenKind.QUOTED) and not tokens[end + 1].is_word(*_CLAUSES):
+            last = end + 1
+        if last > end:
+            column = tokens[last].value
+        rest = tokens[last + 1 : last + 2]
+        if not rest or (rest[0].kind is not TokenKind.END and not rest[0].is_word(*_CLAUSES)):
+            return None
+        return cls(tokens[at].value, column, tokens[0], tokens[at + 1], tokens[end], tokens[last])
+
+
+def _end_of_call(tokens: Sequence[Token], opening: int, *, several: bool) -> int | None:
+    """Returns the number of the parenthesis that closes a call; None if it is none of one argument, or of several."""
+    depth = 0
+    for number in range(opening, len(tokens)):
+        depth += tokens[number].is_symbol("(", "[") - tokens[number].is_symbol(")", "]")
+        if depth == 1 and not several and tokens[number].is_symbol(","):
+            return None
+        if depth == 0:
+            return number if number > opening + 1 else None
+    return None
