@@ -80,7 +80,7 @@ def work(engine: Engine, patch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
 
     with patch.context() as patched:
         for module, name in (
-            (catalog_definitions, "define"),
+            (catalog_definitions, "define_stored"),
             (replica, "object_of"),
             (replica, "collection_of"),
             (replica, "_read"),
@@ -133,8 +133,8 @@ def test_statements_cost_the_same_in_projects_of_all_sizes(
             assert sorted(rows) == [(1,), (2,), (3,)]
     for what, counts in found[MANY].items():
         assert_same(counts, found[FEW][what])
-    assert 0 < found[MANY]["first select"]["define"] <= 5
-    assert not any(found[MANY][what]["define"] for what in ("insert", "step", "select"))
+    assert 0 < found[MANY]["first select"]["define_stored"] <= 5
+    assert not any(found[MANY][what]["define_stored"] for what in ("insert", "step", "select"))
 
 
 def test_a_new_process_reads_of_the_catalog_what_its_statements_reach(
@@ -164,7 +164,7 @@ def test_a_graph_that_is_asked_for_again_costs_nothing(
         session.execute("CREATE MATERIALIZED VIEW x AS SELECT * FROM u")
         with work(engine, monkeypatch) as counts:
             graph = engine.graph(TIMELINE)
-        assert counts["define"] == 0  # x was planned when it was created, the others before
+        assert counts["define_stored"] == 0  # x was planned when it was created, the others before
         before = {node.id: node for node in first}
         assert {node.name for node in graph if before.get(node.id) is not node} == {"u", "x"}
 
