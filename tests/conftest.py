@@ -214,8 +214,9 @@ def _config() -> SparkConfig:
     # What a test compiles hardly runs twice: without the second compiler a run takes a third less time.
     # It has garbage of little use to collect in parallel, and two cores that tests want: a tenth less.
     quickly = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-    if _INTERPRETS in os.environ:  # a fifth of the time of all that Spark does here
+    if _INTERPRETS in os.environ:  # a third of the time of all that Spark does here
         quickly["spark.sql.codegen.wholeStage"] = "false"
+        quickly["spark.sql.codegen.factoryMode"] = "NO_CODEGEN"
     # What it has done is asked of its UI.
     return SparkConfig(
         state_dir=Path(os.environ[STATE]), driver_memory="3g", conf={**quickly, "spark.ui.enabled": "true"}
@@ -251,7 +252,8 @@ def spark_config() -> Iterator[SparkConfig]:
 @pytest.fixture
 def compiling_spark_config(spark_config: SparkConfig) -> SparkConfig:
     """The configuration of the same server, on which sessions compile stages, as they do in production."""
-    return replace(spark_config, conf={**spark_config.conf, "spark.sql.codegen.wholeStage": "true"})
+    compiles = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    return replace(spark_config, conf={**spark_config.conf, **compiles})
 
 
 @pytest.fixture(scope="session")
