@@ -19,7 +19,7 @@ export DAGSTER_DISABLE_TELEMETRY := yes
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup java jdk node postgres chromium go run test test-needs test-fast test-versions test-deep bench bench-full lint docs dist lock clean
+.PHONY: help setup java jdk node postgres chromium go run test test-needs compiled-tests test-fast test-versions test-deep bench bench-full lint docs dist lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -81,8 +81,12 @@ lint: .make/project ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Each of pytest's workers would rewrite and compile all of the tests by itself.
+compiled-tests: .make/project
+	@$(BIN)/python -m pytest --collect-only -qq -m "not deep" > .make/collected || { cat .make/collected; exit 1; }
+
 # Python's packages and the system's are installed at once.
-test-needs: setup lint postgres chromium .make/wire-clients
+test-needs: setup lint compiled-tests postgres chromium .make/wire-clients
 
 test: ## lint, then every test that is not deep
 	$(MAKE) --no-print-directory --jobs=3 test-needs

@@ -109,6 +109,7 @@ def test_failed_check_says_why(page: Page) -> None:
     expect(page.get_by_text("division by zero")).to_be_visible()
 
 
+@pytest.mark.deep
 def test_compaction_starts_from_its_launchpad(page: Page, project: Project) -> None:
     with Engine(project) as engine:
         view = engine.collection_of("part_prices")

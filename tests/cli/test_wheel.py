@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_the_wheel_works_in_an_empty_environment(tmp_path: Path) -> None:
     """The environment holds the wheel alone; what it depends on is that of the tests, put behind it."""

@@ -145,7 +145,7 @@ def stories(node: Node) -> dict[str, tuple[Staged, Any]]:
     }
 
 
-@pytest.mark.parametrize("histories", [2, pytest.param(8, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("histories", [1, pytest.param(8, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("story", [*stories(Node(FLOAT8))])
 @pytest.mark.parametrize("type_", VALUES, ids=str)
 def test_the_state_is_recomputed_after_every_step(

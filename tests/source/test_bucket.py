@@ -231,6 +231,7 @@ def test_orc_is_read_from_a_store(connection: Connection, prefix: Prefix) -> Non
     assert held(connection) == Counter([(1, "x"), (2, None)])
 
 
+@pytest.mark.deep
 def test_spark_reads_copies(spark: SparkSession, connection: Connection, prefix: Prefix, tmp_path: Path) -> None:
     connection.execute(f"CREATE SOURCE s (id integer, name text) FROM {prefix.files('**/*')} FORMAT JSON")
     prefix.put("a b/f.zst", bytes(pa.Codec("zstd").compress(b'{"id": 1, "name": "x"}\n{"id": "y"}', asbytes=True)))

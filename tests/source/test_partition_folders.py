@@ -89,7 +89,7 @@ def test_what_a_dataset_has_is_read(connection: Connection, tmp_path: Path) -> N
     assert found == [(1, "a b", 7), (2, "ü:?", 8), (3, None, 7), (4, "x%", 8)]
 
 
-@pytest.mark.parametrize("format_", ["json", "parquet"])
+@pytest.mark.parametrize("format_", [pytest.param("json", marks=pytest.mark.deep), "parquet"])
 def test_spark_reads_the_same(spark: SparkSession, tmp_path: Path, format_: Format) -> None:
     good: dict[str, Any] = {
         "json": b'{"id": 1}\n{"id": "x"}\n[\n{"id": 2, "rate": "\\ud800"}',

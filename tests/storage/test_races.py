@@ -133,7 +133,8 @@ def _take(process: subprocess.Popen[str], said: list[str]) -> None:
 
 
 @pytest.mark.timeout(300)
-def test_processes_at_one_shard_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pauses", [2, pytest.param(6, marks=pytest.mark.deep)])
+def test_processes_at_one_shard_agree(tmp_path: Path, pauses: int) -> None:
     """Appenders race for each interval, while others compact, sweep and read; some are paused past their leases."""
     rng = random.Random(7)
     commands = ["append", "append", "compact", "sweep", "read"]
@@ -146,7 +147,7 @@ def test_processes_at_one_shard_agree(tmp_path: Path) -> None:
                 assert process.stdout is not None
                 assert process.stdout.readline() == "ready\n", process.stderr and process.stderr.read()
             reader.start()
-            for _ in range(6):
+            for _ in range(pauses):
                 victim = rng.choice([n for n, command in enumerate(commands) if command != "read"])
                 running[victim].send_signal(signal.SIGSTOP)
                 SYSTEM_CLOCK.sleep(0.7)  # more than twice the leases

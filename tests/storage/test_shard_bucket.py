@@ -291,6 +291,7 @@ def test_settings_that_lead_nowhere_are_refused(tmp_path: Path, setting: str, wh
     assert "plain" not in str(refused.value)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_spark_computes_over_the_same_shards(root: Path, store: Store, spark_config: SparkConfig) -> None:
     wanted = filled(root)  # by this process
