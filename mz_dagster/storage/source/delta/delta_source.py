@@ -19,8 +19,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, cast
 from urllib.parse import unquote
 
@@ -46,6 +48,7 @@ from mz_dagster.storage.source.delta.commits import (
 from mz_dagster.storage.source.delta.data_files import changed_rows, file_rows
 from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
+from mz_dagster.storage.source.read_together import read_together
 from mz_dagster.storage.source.source import Gain, Ledger
 from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource, version_of
@@ -271,11 +274,15 @@ class DeltaSource(TableSource):
                 moved[said][file.path].append(file)
         for said, by_path in moved.items():
             names, constants = _names_and_constants(columns, said)
-            portions = chain.from_iterable(
-                self._rows({one: files[one] for one in some}, versions, names, vectors) for some in by_path.values()
-            )
-            signs = {files[one] > 0 for some in by_path.values() for one in some}
-            for batch, diffs in net_rows(portions) if len(signs) == 2 else portions:
+            readers = [
+                partial(self._rows, {one: files[one] for one in some}, versions, names, vectors)
+                for some in sorted(by_path.values(), key=lambda some: -some[0].size)
+            ]
+            if len({files[one] > 0 for some in by_path.values() for one in some}) == 2:
+                portions = net_rows(read_together(readers))
+            else:
+                portions = chain.from_iterable(reader() for reader in readers)
+            for batch, diffs in portions:
                 yield row_updates(batch, diffs, columns, constants, tick, self.key)
 
     def _rows(
@@ -377,10 +384,11 @@ def _names_and_constants(
 
 
 class _Vectors:
-    """Reads which rows files with deletion vectors still have, each version once."""
+    """Reads which rows files with deletion vectors still have, each version once, for several threads."""
 
     def __init__(self, table: TablePlace) -> None:
         self._table = table
+        self._lock = Lock()
         self._found: dict[int, Mapping[str, Sequence[bool]]] = {}
 
     def kept(self, file: ChangedFile) -> Sequence[bool] | None:
@@ -391,11 +399,12 @@ class _Vectors:
         """
         if file.vector is None:
             return None
-        if file.version not in self._found:
-            try:
-                self._found[file.version] = vectors_of(self._table, self._table.opened(file.version))
-            except (DeltaError, FileNotFoundError) as error:
-                raise FileNotFoundError(file.path) from error
+        with self._lock:
+            if file.version not in self._found:
+                try:
+                    self._found[file.version] = vectors_of(self._table, self._table.opened(file.version))
+                except (DeltaError, FileNotFoundError) as error:
+                    raise FileNotFoundError(file.path) from error
         found = self._found[file.version].get(self._table.key(file.path))
         if found is None:
             raise FileNotFoundError(file.path)
