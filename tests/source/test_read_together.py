@@ -24,7 +24,6 @@ def test_files_are_read_at_once_and_come_in_their_order() -> None:
 def test_what_fails_is_raised_where_it_stands() -> None:
     def gone() -> Iterator[Any]:
         raise FileNotFoundError("b")
-        yield
 
     found = read_together([lambda: iter("a"), gone, lambda: iter("c")])
     assert next(found) == "a"

@@ -1,5 +1,7 @@
-"""Files read several at once, for who holds all of their rows anyway: Arrow decodes without Python's lock, and a store
-answers several requests in the time of one."""
+"""Files of which all rows are held anyway, read several at once.
+
+Arrow decodes without Python's lock, and a store answers several requests in the time of one.
+"""
 
 from __future__ import annotations
 
