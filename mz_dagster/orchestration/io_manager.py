@@ -19,7 +19,7 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import Field
 
-from mz_dagster.adapter import Connection, Engine, Isolation
+from mz_dagster.adapter import Connection, Engine, Isolation, read
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.events import NAME_KEY
@@ -56,6 +56,11 @@ class MzIOManager(dg.ConfigurableIOManager):
     """
 
     project_dir: str = Field(description="The project's root folder, which holds mz.toml.")
+    spark: dg.ConfigurableResource | None = Field(  # type: ignore[type-arg]
+        default=None,
+        description="A `LazyPySparkResource` or `PySparkResource` whose session reads views for assets that take a "
+        "DataFrame of Spark; by default the project's own Spark.",
+    )
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Puts what an asset returned in the place of what its table held.
@@ -87,21 +92,28 @@ class MzIOManager(dg.ConfigurableIOManager):
         """
         upstream = context.upstream_output
         metadata = {} if upstream is None else upstream.definition_metadata or {}
-        name, at = str(metadata.get(TABLE_KEY) or context.asset_key.path[-1]), ""
+        key, tick = str(metadata.get(TABLE_KEY) or context.asset_key.path[-1]), None
+        wanted = context.dagster_type.typing_type
         with self._connection(None) as connection:
+            name = key
             if NAME_KEY in metadata:
-                name, at = _of_project(connection.engine, str(metadata[NAME_KEY]), context)
+                key = str(metadata[NAME_KEY])
+                name, tick = _of_project(connection.engine, key, context)
+            if _named(wanted) == "pyspark.DataFrame":
+                session, _ = connection.engine.spark.open()
+                return read(session, key, tick, project=self.project_dir)
+            at = "" if tick is None else f" AS OF {tick}"
             cursor = connection.execute(f"SELECT * FROM {name}{at}")
-            return _as(context.dagster_type.typing_type, cursor.fetch_arrow_table())
+            return _as(wanted, cursor.fetch_arrow_table())
 
     @contextmanager
     def _connection(self, run_id: str | None) -> Iterator[Connection]:
         holder = "asset" if run_id is None else f"run {run_id}"
-        with MzResource(project_dir=self.project_dir).engine(holder) as engine:
+        with MzResource(project_dir=self.project_dir, spark=self.spark).engine(holder) as engine:
             yield Connection(engine, Isolation.STRICT_SERIALIZABLE, owns_engine=False)
 
 
-def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str, str]:
+def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str, int | None]:
     """Returns what SQL calls the object of an asset of the project, and as of when it is asked for.
 
     Its partitions are ticks. An asset without partitions has all of them: of several it is the newest that is readable.
@@ -109,10 +121,10 @@ def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str
     row = engine.catalog.resolve_name(key)
     ticks = [tick_of(one) for one in context.asset_partition_keys] if context.has_asset_partitions else []
     if row is None or not ticks:
-        return quoted(key) if row is None else written(row.schema, str(row.name)), ""
+        return quoted(key) if row is None else written(row.schema, str(row.name)), None
     collection = engine.catalog.collection(engine.definitions.collection_of(row))
     readable = [one for one in ticks if collection.is_readable_at(one)]
-    return written(row.schema, str(row.name)), f" AS OF {max(readable or ticks)}"
+    return written(row.schema, str(row.name)), max(readable or ticks)
 
 
 def _put(
@@ -202,8 +214,7 @@ def _as(wanted: Any, found: pa.Table) -> Any:
     Raises:
         dagster.Failure: It is none that is known.
     """
-    named = f"{getattr(wanted, '__module__', '').partition('.')[0]}.{getattr(wanted, '__name__', wanted)}"
-    match named:
+    match _named(wanted):
         case "pandas.DataFrame":
             return found.to_pandas()
         case "polars.DataFrame":
@@ -217,7 +228,14 @@ def _as(wanted: Any, found: pa.Table) -> Any:
         case "pyarrow.Table" | "typing.Any" | "builtins.object":
             return found
     raise dg.Failure(
-        f"a view cannot be had as {named}",
-        metadata={"mz/next": "Annotate pandas.DataFrame, polars.DataFrame, pyarrow.Table, RecordBatchReader or list."},
+        f"a view cannot be had as {_named(wanted)}",
+        metadata={
+            "mz/next": "Annotate a DataFrame of pandas, Polars or Spark, pyarrow.Table, RecordBatchReader or list."
+        },
         allow_retries=False,
     )
+
+
+def _named(wanted: Any) -> str:
+    """Returns what an annotation says, by its package, as which Spark's classic and Connect classes are the same."""
+    return f"{getattr(wanted, '__module__', '').partition('.')[0]}.{getattr(wanted, '__name__', wanted)}"

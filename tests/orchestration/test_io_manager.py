@@ -9,6 +9,8 @@ import dagster as dg
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyspark.sql
+import pyspark.sql.connect.dataframe
 import pytest
 
 import mz_dagster
@@ -16,7 +18,8 @@ from mz_dagster import MzIOManager, MzResource, Project, StepResult, mz_assets
 from mz_dagster.adapter import Connection
 from mz_dagster.catalog import NO_ROWS
 from mz_dagster.orchestration import partition_key
-from mz_dagster.orchestration.io_manager import _put
+from mz_dagster.orchestration.io_manager import _named, _put
+from mz_dagster.storage.spark import SparkConfig, ensure_server
 from tests.adapter.test_delta_sinks import minted
 
 SQL = """
@@ -207,3 +210,54 @@ def test_an_asset_gets_its_view_at_the_tick_of_the_run(root: Path, instance: dg.
     assert [str(one) for one in got["pandas"]["rate"]] == ["2.5000"]
     assert isinstance(got["arrow"], pa.Table)
     assert "cannot be had as builtins.int" in failure_of(materialized(root, instance, *everything, selection=[of_int]))
+
+
+def test_an_asset_gets_its_view_as_a_frame_of_spark(
+    root: Path, instance: dg.DagsterInstance, spark: Any, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ensure_server(spark_config)
+    monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
+    (root / "mz.toml").write_text(f"[spark]\nremote = '{server.url}'\n")
+
+    @mz_assets(project=Project.load(root))
+    def project(context: dg.AssetExecutionContext, mz: MzResource) -> Iterator[StepResult]:
+        yield from mz.step(context)
+
+    got: dict[str, Any] = {}
+    takes = {"highest": dg.AssetIn(input_manager_key="mz_io")}
+
+    @dg.asset(ins=takes, partitions_def=project.partitions_def)
+    def at_tick(highest: pyspark.sql.DataFrame) -> None:
+        got["tick"] = highest
+
+    @dg.asset(ins=takes)
+    def of_connect(highest: pyspark.sql.connect.dataframe.DataFrame) -> None:
+        got["connect"] = highest
+
+    @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates"})
+    def fetched() -> pa.Table:
+        return pa.table({"day": ["2024-01-01"], "currency": ["EUR"], "rate": [rate]})
+
+    @dg.asset(ins={"fetched": dg.AssetIn(input_manager_key="mz_io")})
+    def of_table(fetched: pyspark.sql.DataFrame) -> None:
+        got["table"] = fetched
+
+    ticks: list[str] = []
+    for rate in (1.5, 2.5):  # noqa: B007 - which the asset returns
+        assert materialized(root, instance, fetched).success
+        with mz_dagster.connect(root) as connection:
+            ticks.append(partition_key(minted(connection)))
+        instance.add_dynamic_partitions(str(project.partitions_def.name), ticks[-1:])  # type: ignore[union-attr]
+    everything = [project, at_tick, of_connect]
+    for key in ticks:
+        assert materialized(root, instance, *everything, selection=[project], partition_key=key).success
+    for key, shown in zip(ticks, ("1.5000", "2.5000"), strict=True):
+        assert materialized(root, instance, *everything, selection=[at_tick], partition_key=key).success
+        assert [tuple(map(str, row)) for row in got["tick"].collect()] == [("EUR", shown)]
+    assert materialized(root, instance, *everything, selection=[of_connect]).success
+    assert [str(row.rate) for row in got["connect"].select("rate").collect()] == ["2.5000"]
+    rate = 3.5
+    assert materialized(root, instance, fetched, of_table).success
+    assert [str(row.rate) for row in got["table"].collect()] == ["3.5000"], "what the run wrote before"
+    classic = pytest.importorskip("pyspark.sql.classic.dataframe").DataFrame
+    assert _named(classic) == _named(pyspark.sql.DataFrame), "for projects whose Spark is a classic one"
