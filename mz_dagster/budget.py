@@ -30,7 +30,7 @@ _NEVER_REACHED = 2**31 - 2
 
 @cache
 def _hot_bytes() -> int:
-    return max(1 << 28, min(_memory() // 16, 1 << 31))
+    return max(1 << 28, min(_memory() // 8, 1 << 32))
 
 
 @cache
@@ -106,7 +106,7 @@ class Budget:
         inlined_bytes: If it takes no more than so many bytes there.
         inlined_memory: How many bytes of such batches a process keeps in memory.
         hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory: by default
-            a sixteenth of what this machine has, between 256 MiB and 2 GiB.
+            an eighth of what this machine has, between 256 MiB and 4 GiB.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
         unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds

@@ -3,7 +3,9 @@
 A step looks up few rows in what it has written since long ago, and in what the last step wrote. In a process that goes
 on, a session's or the continuous job's, the same files are read at each step; to decode them is most of what a lookup
 costs. So the columns that are asked for of a file for the second time are kept, as those of what this process writes
-are from the first, up to so many bytes in all; what was least lately read is forgotten first.
+are from the first, up to so many bytes in all. What was least lately read is forgotten first, but not for a file that
+was asked for before that was: a step reads its files one after the other, and if all of them are too many for memory,
+each would be forgotten shortly before its turn comes. As it is, as many as find room stay (the rule of LIRS).
 
 What is looked up in such a file by values of a column is found by the order of its rows by that column, which is kept
 beside the columns from the first such lookup on: so a lookup costs by its keys, not by what the file holds.
@@ -30,13 +32,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
+from mz_dagster.storage.equal_cells import compacted
 from mz_dagster.storage.row_numbers import whole
 
 #: A file that would take more than this part of the limit is not kept: it would drive out all others.
 _PART = 4
 _AS_PY = methodcaller("as_py")
-#: Of how many files it is known that they were asked for once.
-_MOST_SEEN = 4_096
+#: Of how many files it is known when they were last asked for.
+_MOST_ASKED = 8_192
 
 
 class HotFile(NamedTuple):
@@ -105,7 +108,9 @@ class HotFiles:
         #: Columns by file, those least lately read first.
         self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
         self._sizes: dict[HotFile, int] = {}
-        self._seen: dict[HotFile, None] = {}
+        #: When files were last asked for or written, as how many times that happened before; in this order.
+        self._asked: dict[HotFile, int] = {}
+        self._asks = 0
         self._bytes = 0
 
     @property
@@ -115,12 +120,14 @@ class HotFiles:
 
     def keep(self, file: HotFile, stored: pa.Table) -> None:
         """Keeps a file that this process has just written, in the form in which it is stored."""
-        self._put(file, dict(zip(stored.column_names, stored.columns, strict=True)))
+        with self._lock:
+            self._ask(file)
+        self._put(file, dict(zip(stored.column_names, stored.columns, strict=True)), self._asks)
 
     def columns(
         self, file: HotFile, rows: int, names: Sequence[str], read: Callable[[Sequence[str]], pa.Table]
     ) -> pa.Table | None:
-        """Returns columns of a file; None if it is asked for the first time, or too large to be kept.
+        """Returns columns of a file; None if it is asked for the first time, or there is no room to keep it.
 
         Args:
             file: The file.
@@ -129,23 +136,21 @@ class HotFiles:
             read: Returns those of its columns that are not kept.
         """
         with self._lock:
+            before = self._ask(file)
             kept = self._kept.pop(file, None)
             if kept is not None:
                 self._kept[file] = kept
-            elif file not in self._seen:
-                self._seen[file] = None
-                while len(self._seen) > _MOST_SEEN:
-                    del self._seen[next(iter(self._seen))]
+            if before is None:
                 return None
             found = dict(kept or {})
-        missing = [name for name in names if name not in found]
-        if missing:
-            if not self._fits(8 * rows * len({*found, *missing})):
+            missing = [name for name in names if name not in found]
+            if missing and self._driven_out(file, 8 * rows * len(missing), before) is None:
                 return None
+        if missing:
             table = read(missing)
             new = dict(zip(table.column_names, table.columns, strict=True))
             found |= new
-            self._put(file, new)
+            self._put(file, new, before)
         return pa.table({name: found[name] for name in names})
 
     def has(self, file: HotFile, names: Collection[str]) -> bool:
@@ -168,7 +173,10 @@ class HotFiles:
             column = kept.column(key)
             order = pc.sort_indices(column).cast(pa.uint32())
             found = {by_key: pa.chunked_array([whole(column.take(order))]), numbers: pa.chunked_array([order])}
-            self._put(file, found)
+            with self._lock:
+                before = self._asked.get(file) if file in self._kept else None
+            if before is not None:
+                self._put(file, found, before)
         return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
 
     def forget(self, shard: str, folders: Collection[str]) -> None:
@@ -177,28 +185,63 @@ class HotFiles:
             for file in [one for one in self._kept if one.shard == shard and one.path.split("/", 1)[0] in folders]:
                 self._drop(file)
 
-    def _put(self, file: HotFile, columns: dict[str, pa.ChunkedArray]) -> None:
-        """Keeps columns of a file beside those that are kept, unless they are too many."""
+    def _ask(self, file: HotFile) -> int | None:
+        """Notes that a file is asked for; returns when it last was, None if that is not known."""
+        before = self._asked.pop(file, None)
+        self._asks += 1
+        self._asked[file] = self._asks
+        while len(self._asked) > _MOST_ASKED:
+            del self._asked[next(iter(self._asked))]
+        return before
+
+    def _put(self, file: HotFile, columns: dict[str, pa.ChunkedArray], before: int) -> None:
+        """Keeps columns of a file beside those that are kept, unless they are too many.
+
+        Args:
+            file: The file.
+            columns: Its columns.
+            before: When it was last asked for before now: what was read since then is not forgotten for it.
+        """
         with self._lock:
             kept = self._kept.get(file, {})
             columns = {name: one for name, one in columns.items() if name not in kept}
-        size = _size(columns)  # it looks at each buffer
+        sized = {name: compacted(one) for name, one in columns.items()}
+        size = sum(one for _, one in sized.values())
         with self._lock:
-            if not self._fits(self._sizes.get(file, 0) + size):
+            driven_out = self._driven_out(file, size, before)
+            if driven_out is None:
                 return
+            for one in driven_out:
+                self._drop(one)
             # Another thread may have kept some of them meanwhile: they are counted twice.
-            self._kept[file] = self._kept.pop(file, {}) | columns
+            self._kept[file] = self._kept.pop(file, {}) | {name: one for name, (one, _) in sized.items()}
             self._sizes[file] = self._sizes.get(file, 0) + size
             self._bytes += size
-            while self._bytes > self._most and self._kept:
-                self._drop(next(iter(self._kept)))
+
+    def _driven_out(self, file: HotFile, size: int, before: int) -> list[HotFile] | None:
+        """Returns what is to be forgotten so that a file may take so many bytes more; None if they are not to be had.
+
+        Args:
+            file: The file.
+            size: The bytes.
+            before: When it was last asked for before now.
+        """
+        if (self._sizes.get(file, 0) + size) * _PART > self._most:
+            return None
+        free, found = self._most - self._bytes, list[HotFile]()
+        for one in self._kept:
+            if size <= free:
+                break
+            if one != file:
+                if self._asked.get(one, 0) > before:
+                    return None
+                found.append(one)
+                free += self._sizes[one]
+        return found if size <= free else None
 
     def _drop(self, file: HotFile) -> None:
         self._kept.pop(file, None)
         self._bytes -= self._sizes.pop(file, 0)
-
-    def _fits(self, size: int) -> bool:
-        return size * _PART <= self._most
 
     @property
     def _most(self) -> int:
@@ -208,7 +251,3 @@ class HotFiles:
 def _as_integers(values: pa.Array) -> NDArray[Any]:
     found: NDArray[Any] = values.view(f"int{values.type.bit_width}").to_numpy()
     return found
-
-
-def _size(columns: dict[str, pa.ChunkedArray]) -> int:
-    return sum(one.nbytes for one in columns.values())

@@ -16,8 +16,9 @@ import pytest
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.scalars.types import INT8, TEXT, TIMESTAMP, Column, numeric
-from mz_dagster.storage import LocalShards, update_table
+from mz_dagster.storage import LocalShards, equal_cells, update_table
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.equal_cells import compacted
 from mz_dagster.storage.hot_files import HotFile, HotFiles
 from mz_dagster.storage.lookup import KeyValues
 from mz_dagster.storage.numerics import stored_value
@@ -62,7 +63,55 @@ def test_what_was_least_lately_read_goes_first_and_the_limit_holds() -> None:
     found = [files.columns(FILE._replace(hash=str(one)), 10, ["a"], lambda _: rows(10)) is not None for one in range(6)]
     assert found == [True, False, False, True, True, True]
     files.keep(FILE, rows(11))
-    assert files.columns(FILE, 11, ["a"], lambda _: rows(11)) is None, "it is more than a quarter of the limit"
+    assert files.columns(FILE, 11, ["a", "b"], lambda _: rows(11)) is None, "it is more than a quarter of the limit"
+
+
+def test_of_more_files_than_find_room_as_many_stay_as_do() -> None:
+    files = HotFiles(8 * 160)
+    read = dict.fromkeys((FILE._replace(hash=str(number)) for number in range(12)), 0)
+
+    def reading(file: HotFile) -> pa.Table:
+        read[file] += 1
+        return rows(10)
+
+    for _ in range(20):
+        for file in read:
+            files.columns(file, 10, ["a", "b"], lambda _, file=file: reading(file))  # type: ignore[misc]
+            assert files.bytes <= 8 * 160
+    assert sorted(read.values()) == [0] * 4 + [1] * 8, "read one after the other, each would be forgotten in time"
+    others = [FILE._replace(hash=str(number)) for number in range(20, 28)]
+    for _ in range(3):
+        for file in others:
+            files.columns(file, 10, ["a", "b"], lambda _: rows(10))
+    assert all(files.has(file, ["a"]) for file in others), "what is not read any more goes"
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.int8(), pa.int64(), pa.float64(), pa.bool_(), pa.decimal128(38, 2), pa.date32(), pa.timestamp("us"),
+        pa.string(), pa.large_binary(), pa.binary(16), pa.list_(pa.int64()), pa.decimal256(60, 2), pa.null(),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_column_without_a_value_is_one_wherever_it_lies(type_: pa.DataType) -> None:
+    for count in (1_000, 70_001, 3_000):
+        column, _ = compacted(pa.chunked_array([pa.nulls(count, type_)]))
+        column.validate(full=True)
+        assert column.type == type_
+        assert column.null_count == len(column) == count
+        assert column.slice(5, 700).to_pylist() == [None] * 700
+        assert pa.concat_arrays([column.take([3, 999]).combine_chunks(), pa.nulls(1, type_)]).null_count == 3
+
+
+def test_equal_integers_are_counted_once() -> None:
+    first, second, third = (
+        compacted(pa.chunked_array([pa.array([7] * count, pa.int64())])) for count in (5_000, 2_000, 9_000)
+    )
+    assert [bytes_ for _, bytes_ in (first, second, third)] == [8 * 5_000, 0, 8 * 9_000]
+    assert [column.to_pylist() == [7] * len(column) for column, _ in (first, second, third)] == [True] * 3
+    column, bytes_ = compacted(pa.chunked_array([pa.array([7] * 4_999 + [None])]))
+    assert (column.null_count, bytes_ > 8 * 4_999) == (1, True)
 
 
 def written(row: CollectionRow, shards: LocalShards, number: int, table: pa.Table) -> Batch:
@@ -70,7 +119,8 @@ def written(row: CollectionRow, shards: LocalShards, number: int, table: pa.Tabl
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_reads_are_the_same_with_and_without(tmp_path: Path, seed: int) -> None:
+def test_reads_are_the_same_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    monkeypatch.setattr(equal_cells, "_FEW", 2)
     dice, row = random.Random(seed), collection(COLUMNS)
     writer, hot, cold = LocalShards(tmp_path, hot_bytes=0), LocalShards(tmp_path), LocalShards(tmp_path, hot_bytes=0)
     batches = []
