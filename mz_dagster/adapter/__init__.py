@@ -35,6 +35,7 @@ In the order of import:
 - `session`, `connection`: statements in, results out; PEP 249.
 - `checks`, `checking`: tests of data that are maintained, and what they say.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.
+- `row_counts`: how many rows there are, by what came since they were counted.
 - `reading`: a collection at a time as a DataFrame of Spark, Polars or pandas, or as batches of Arrow.
 - `settings_text`: a project's settings without its secrets, or with another catalog.
 
@@ -63,6 +64,7 @@ from mz_dagster.adapter.project import BadSettings, NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_project
 from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.row_counts import RowCount, rows_at
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
@@ -94,6 +96,7 @@ __all__ = [
     "Project",
     "ProjectObject",
     "Result",
+    "RowCount",
     "Sample",
     "SecondRunner",
     "Session",
@@ -110,6 +113,7 @@ __all__ = [
     "preview_changes",
     "read",
     "reasons",
+    "rows_at",
     "shown",
     "updates_written",
 ]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import Arrivals, Engine, Project
+from mz_dagster.adapter import Arrivals, Engine, Project, RowCount, rows_at
 from mz_dagster.catalog import CollectionRow, Leadership, LedByAnother
 from mz_dagster.compute import StepLost, StepReport
 from mz_dagster.errors import OperationalError
@@ -32,6 +32,7 @@ from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
     FrontierChecks,
     FrontierSnapshot,
+    counted_before,
     evaluation,
     frontier_check_specs,
     last_frontiers,
@@ -94,6 +95,7 @@ class Continuous:
     _failed: tuple[int, int, float] | None = None
     _recorded: RecordedTicks = field(default_factory=lambda: RecordedTicks({}))
     _frontiers: dict[dg.AssetKey, FrontierSnapshot] = field(default_factory=dict)
+    _counted: dict[GlobalId, RowCount] = field(default_factory=dict)
     _said: dict[dg.AssetCheckKey, tuple[bool, object]] = field(default_factory=dict)
 
     def run(self) -> Iterator[Event]:
@@ -189,13 +191,25 @@ class Continuous:
         assets = asset_rows(self.engine, self.specs)
         if report is None:
             self._frontiers = last_frontiers(self.instance, assets)
+            self._counted = counted_before(self._frontiers)
         compared = None
         while compared != self._recorded:
             compared = self._recorded
             found, self._recorded = unrecorded(self.instance, assets, ticks, compared)
+            newest = [(one.row, one.tick) for one in found if report is not None and one.tick == report.tick]
+            counts = rows_at(self.engine, newest, self._counted)
+            self._counted |= counts
             for one in found:
-                step = report.of_object(one.row.id) if report is not None and one.tick == report.tick else None
-                told = asset_metadata(self.engine, one.row, one.tick, step=step, changes=self.sample_rows)
+                is_newest = report is not None and one.tick == report.tick
+                step = report.of_object(one.row.id) if report is not None and is_newest else None
+                told = asset_metadata(
+                    self.engine,
+                    one.row,
+                    one.tick,
+                    step=step,
+                    changes=self.sample_rows,
+                    counted=counts.get(one.row.id) if is_newest else None,
+                )
                 yield dg.AssetMaterialization(one.key, partition=partition_key(one.tick), metadata=told)
         if report is not None:
             yield from self._check(assets, report.tick)

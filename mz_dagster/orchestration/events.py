@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from mz_dagster.adapter import Engine, Sample, updates_written
+from mz_dagster.adapter import Engine, RowCount, Sample, updates_written
 from mz_dagster.catalog import NO_ROWS, CollectionRow
 from mz_dagster.compute import CollectionStep
 from mz_dagster.formalism import GlobalId
@@ -26,6 +26,8 @@ TIMELINE_KEY = "mz/timeline"
 ID_KEY = "mz/id"
 SINCE_KEY = "mz/since"
 UPPER_KEY = "mz/upper"
+#: How many rows there are at the tick: Dagster's own key, of an event of which that is known.
+ROWS_KEY = "dagster/row_count"
 
 #: The outcome of an event that no step of this process made: the tick can be read, whoever closed it.
 READABLE = "readable"
@@ -42,7 +44,13 @@ def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey
 
 
 def asset_metadata(
-    engine: Engine, row: CollectionRow, tick: int, *, step: CollectionStep | None = None, changes: int = 0
+    engine: Engine,
+    row: CollectionRow,
+    tick: int,
+    *,
+    step: CollectionStep | None = None,
+    changes: int = 0,
+    counted: RowCount | None = None,
 ) -> dict[str, dg.RawMetadataValue]:
     """Returns what a materialization or observation of an asset at `tick` carries.
 
@@ -52,6 +60,7 @@ def asset_metadata(
         tick: The tick that the event is about.
         step: What this process did with the collection; None if it did nothing that this event should count.
         changes: How many of the updates that the step wrote to show.
+        counted: How many rows there are at the tick, if that is known.
     """
     batches, held = engine.catalog.live_batch_counts().get(row.id, (0, NO_ROWS))
     upper = row.upper.only
@@ -72,6 +81,8 @@ def asset_metadata(
         "mz/handovers": 0 if step is None else step.handovers,
         "mz/outcome": READABLE if step is None else step.outcome.value,
     }
+    if counted is not None:
+        metadata[ROWS_KEY] = counted.rows
     if (ui := engine.spark.ui_url()) is not None:
         metadata["mz/spark_ui"] = dg.MetadataValue.url(ui)
     if changes and step is not None and (sample := updates_written(engine, row, step, changes)).rows:

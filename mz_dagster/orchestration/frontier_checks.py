@@ -19,11 +19,12 @@ from functools import cached_property
 
 import dagster as dg
 
-from mz_dagster.adapter import Engine, errors_at, reasons
+from mz_dagster.adapter import Engine, RowCount, errors_at, reasons
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import Graph
 from mz_dagster.formalism import GlobalId
-from mz_dagster.orchestration.events import ID_KEY, SINCE_KEY, UPPER_KEY
+from mz_dagster.orchestration.events import ID_KEY, ROWS_KEY, SINCE_KEY, UPPER_KEY
+from mz_dagster.orchestration.ticks import tick_of
 
 SINCE_LE_UPPER = "since_le_upper"
 FRONTIERS_MONOTONE = "frontiers_monotone"
@@ -52,11 +53,12 @@ _TEXTS = 3
 
 @dataclass(frozen=True, slots=True)
 class FrontierSnapshot:
-    """Where a collection stood when an event was made."""
+    """Where a collection stood when an event was made, and how many rows it had, if that was counted."""
 
     id: str
     since: int
     upper: int
+    counted: RowCount | None = None
 
 
 def frontier_check_specs(specs: Iterable[dg.AssetSpec]) -> list[dg.AssetCheckSpec]:
@@ -75,11 +77,20 @@ def last_frontiers(instance: dg.DagsterInstance, keys: Iterable[dg.AssetKey]) ->
         entry = record.asset_entry
         if entry.last_materialization is None or entry.last_materialization.asset_materialization is None:
             continue
-        told = entry.last_materialization.asset_materialization.metadata
+        event = entry.last_materialization.asset_materialization
+        told = event.metadata
         if {ID_KEY, SINCE_KEY, UPPER_KEY} <= told.keys():
             since, upper = (int(str(told[key].value)) for key in (SINCE_KEY, UPPER_KEY))
-            found[entry.asset_key] = FrontierSnapshot(str(told[ID_KEY].value), since, upper)
+            id, counted = str(told[ID_KEY].value), None
+            if ROWS_KEY in told and event.partition is not None:
+                counted = RowCount(GlobalId(id), tick_of(event.partition), int(str(told[ROWS_KEY].value)))
+            found[entry.asset_key] = FrontierSnapshot(id, since, upper, counted)
     return found
+
+
+def counted_before(found: Mapping[dg.AssetKey, FrontierSnapshot]) -> dict[GlobalId, RowCount]:
+    """Returns how many rows collections had when they were counted last."""
+    return {one.counted.id: one.counted for one in found.values() if one.counted is not None}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import BadProjectFile, Engine, Project, apply_project, errors_written
+from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_project, errors_written, rows_at
 from mz_dagster.adapter.project import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
@@ -23,6 +23,7 @@ from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
     FrontierChecks,
     FrontierSnapshot,
+    counted_before,
     evaluation,
     last_frontiers,
 )
@@ -125,7 +126,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         """
         specs = {spec.key: spec for spec in context.assets_def.specs}
         timeline = str(next(iter(specs.values())).metadata[TIMELINE_KEY])
-        before = last_frontiers(context.instance, specs) if context.selected_asset_check_keys else {}
+        before = last_frontiers(context.instance, specs)
         if not context.selected_asset_keys:
             with self.engine(holder_of(context.run.run_id)) as engine:
                 yield from _checked(context.selected_asset_check_keys, engine, timeline, specs, before)
@@ -151,10 +152,15 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             _warn_of_errors(context, engine, rows, report)
             checks = FrontierChecks(engine, engine.graph(timeline), rows, ticks[-1], before)
             said = _data_checks(engine, timeline, specs.values(), ticks[-1], context.selected_asset_check_keys)
+            closed_of = {id: [tick for tick in ticks if not rows[id].upper.less_equal(tick)] for id in ids.values()}
+            newest = [(rows[id], closed[-1]) for id, closed in closed_of.items() if closed]
+            counts = rows_at(engine, newest, counted_before(before))
             for key, id in ids.items():
-                closed = [tick for tick in ticks if not rows[id].upper.less_equal(tick)]
+                closed = closed_of[id]
                 is_whole = asked is not None and closed == ticks
-                self._report(context, engine, key, rows[id], report.of_object(id), closed, is_whole=is_whole)
+                self._report(
+                    context, engine, key, rows[id], report.of_object(id), closed, counts.get(id), is_whole=is_whole
+                )
                 wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
                 found = list(checks.results(key, id, wanted if closed == ticks else wanted & {GOES_ON}))
                 found += said.get(key, []) if closed == ticks else []
@@ -176,6 +182,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         row: CollectionRow,
         step: CollectionStep,
         closed: Sequence[int],
+        counted: RowCount | None,
         *,
         is_whole: bool,
     ) -> None:
@@ -183,7 +190,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         if not closed:
             return
         earlier = asset_metadata(engine, row, closed[0])  # none of them lags: what is true of one is true of all
-        newest = asset_metadata(engine, row, closed[-1], step=step, changes=self.sample_rows)
+        newest = asset_metadata(engine, row, closed[-1], step=step, changes=self.sample_rows, counted=counted)
         for tick in closed:
             metadata = newest if tick == closed[-1] else earlier
             if is_whole:

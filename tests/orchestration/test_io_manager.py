@@ -203,7 +203,13 @@ def test_an_asset_gets_its_view_at_the_tick_of_the_run(root: Path, instance: dg.
         )
     everything = [project, of_pandas, of_polars, of_arrow, of_int]
     for key, shown in zip(ticks, ("1.5000", "2.5000"), strict=True):
-        assert materialized(root, instance, *everything, selection=[project], partition_key=key).success
+        ran = materialized(root, instance, *everything, selection=[project], partition_key=key)
+        assert ran.success
+        counts = {
+            one.asset_key.to_user_string(): one.materialization.metadata["dagster/row_count"].value  # type: ignore[union-attr]
+            for one in ran.get_asset_materialization_events()
+        }
+        assert counts == {"rates": 1, "highest": 1}
         assert materialized(root, instance, *everything, selection=[of_polars], partition_key=key).success
         assert [tuple(map(str, row)) for row in got["polars"].rows()] == [("EUR", shown)]
     assert materialized(root, instance, *everything, selection=[of_pandas, of_arrow]).success
