@@ -18,12 +18,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from xxhash import xxh64_intdigest
 
 from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
-from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells
 from mz_dagster.storage.row_numbers import whole
+from mz_dagster.storage.xxh64 import of_integers, of_least_bytes
 
 _SEED = 42
 _BYTES = {
@@ -64,7 +67,7 @@ def key_hash(values: Sequence[Any], types: Sequence[ScalarType], seed: int = _SE
 
 
 def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) -> list[int]:
-    """Returns the hash of each row of some columns, as `key_hash` has it; the bytes of equal values are made once.
+    """Returns the hash of each row of some columns, as `key_hash` has it.
 
     Args:
         columns: Stored values, as many in each.
@@ -75,19 +78,52 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
         >>> key_hashes([pa.chunked_array([[7, None]])], [INT8]) == [key_hash([7], [INT8]), key_hash([None], [INT8])]
         True
     """
-    found = [_SEED] * (len(columns[0]) if columns else 0)
+    found = np.full(len(columns[0]) if columns else 0, _SEED, np.uint64)
     for values, type_ in zip(columns, types, strict=True):
-        if pa.types.is_nested(values.type):
-            cells = plain_cells(values, type_)
-            found = [key_hash((cell,), (type_,), seed) for cell, seed in zip(cells, found, strict=True)]
-            continue
-        coded = whole(values).dictionary_encode()
-        parts = [_hashed_bytes(cell, type_) for cell in plain_cells(coded.dictionary, type_)]
-        codes = coded.indices.fill_null(-1).to_numpy().tolist()
-        found = [
-            seed if code < 0 else xxh64_intdigest(parts[code], seed) for code, seed in zip(codes, found, strict=True)
-        ]
+        array = whole(values)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
+        if (integers := _as_integers(array, type_)) is not None:
+            seeds, width = found[valid], _BYTES.get(type_.kind)
+            own = integers[valid]
+            found[valid] = of_least_bytes(own, seeds) if width is None else of_integers(own, width, seeds)
+        elif pa.types.is_nested(array.type):
+            cells = plain_cells(array, type_)
+            found[:] = [key_hash((cell,), (type_,), seed) for cell, seed in zip(cells, found.tolist(), strict=True)]
+        else:
+            coded = array.drop_null().dictionary_encode()
+            parts = _all_hashed_bytes(coded.dictionary, type_)
+            codes = coded.indices.to_numpy().tolist()
+            found[valid] = np.array(
+                [xxh64_intdigest(parts[code], seed) for code, seed in zip(codes, found[valid].tolist(), strict=True)],
+                np.uint64,
+            )
+    hashes: list[int] = found.tolist()
+    return hashes
+
+
+def _as_integers(values: pa.Array, type_: ScalarType) -> NDArray[np.int64] | None:
+    """Returns the integers that are hashed of stored values, whatever NULL is; None if not all are such."""
+    if type_.kind is Kind.NUMERIC and pa.types.is_decimal128(values.type):
+        words = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+        low, high = words[:, 0], words[:, 1]
+        return low if bool(np.all((high == low >> 63) | ~values.is_valid().to_numpy(zero_copy_only=False))) else None
+    if type_.kind not in _BYTES:
+        return None
+    if not pa.types.is_integer(values.type):
+        if not (
+            pa.types.is_boolean(values.type) or pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)
+        ):
+            return None
+        values = moments_as_numbers(values).cast(pa.int64())
+    found: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
+
+
+def _all_hashed_bytes(values: pa.Array, type_: ScalarType) -> list[bytes]:
+    if pa.types.is_string(values.type):
+        found: list[bytes] = values.cast(pa.binary()).to_pylist()
+        return found
+    return [_hashed_bytes(cell, type_) for cell in plain_cells(values, type_)]
 
 
 def _hashed_bytes(value: Any, type_: ScalarType) -> bytes:

@@ -9,9 +9,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as sf
+from xxhash import xxh64_intdigest
 
 from mz_dagster.functions.plain import to_plain
 from mz_dagster.scalars.types import (
@@ -45,9 +48,11 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.types import UUID as UUID_TYPE
 from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime
 from mz_dagster.storage import update_table
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.key_hash import key_hash, key_hashes, unscaled
 from mz_dagster.storage.spark.hashing import hash_modulo
 from mz_dagster.storage.spark_shards import update_schema
+from mz_dagster.storage.xxh64 import of_integers, of_least_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -155,3 +160,31 @@ def test_a_numeric_is_stored_as_the_integer_that_it_is_at_its_scale(digits: int,
     assert unscaled(value, scale + more) == digits * 10**more
     fits = digits % 10 ** min(more, scale) == 0
     assert unscaled(value, scale - min(more, scale)) == (digits // 10 ** min(more, scale) if fits else None)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**17), 2**17), min_size=1), st.integers(0, 2**64 - 1))
+def test_integers_have_the_hashes_of_their_bytes(values: list[int], seed: int) -> None:
+    integers, seeds = np.array(values, np.int64), np.full(len(values), seed, np.uint64)
+    assert of_integers(integers, 8, seeds).tolist() == [
+        xxh64_intdigest(one.to_bytes(8, "little", signed=True), seed) for one in values
+    ]
+    shorts = [one >> 32 for one in values]
+    assert of_integers(np.array(shorts, np.int64), 4, seeds).tolist() == [
+        xxh64_intdigest(one.to_bytes(4, "little", signed=True), seed) for one in shorts
+    ]
+    assert of_least_bytes(integers, seeds).tolist() == [
+        xxh64_intdigest(one.to_bytes((one if one >= 0 else ~one).bit_length() // 8 + 1, "big", signed=True), seed)
+        for one in values
+    ]
+
+
+def test_a_part_of_a_column_has_the_hashes_of_its_cells() -> None:
+    """Of numerics that fit in 64 bits, those that do not, and integers, NULLs among them."""
+    for cells, type_ in (
+        ([None, Decimal("1.5"), Decimal("-0.07"), None, Decimal(10**16)], numeric(2)),
+        ([Decimal(7), None, Decimal(10**30), Decimal(-(10**19))], numeric(2)),
+        ([5, None, -5, 0], INT4),
+    ):
+        whole = pa.array(cells, arrow_type(type_))
+        parts = [key_hashes([pa.chunked_array([whole.slice(i, 2)])], [type_]) for i in range(len(cells) - 1)]
+        assert parts == [[key_hash([one], [type_]) for one in cells[i : i + 2]] for i in range(len(cells) - 1)]
