@@ -1,8 +1,9 @@
 """Assets of others beside those of a project: what they return becomes a table's rows, and views become what they take.
 
 **In.** What an asset returns takes the place, in one transaction, of what its table held: of all rows, or where the
-asset has partitions, of those that the partition column tells. So a materialization that is repeated, retried or killed
-leaves its rows there once, and what did not change is no update.
+asset has partitions, of those that the partition column tells; or of those with the same keys, as in an upsert source.
+So a materialization that is repeated, retried or killed leaves its rows there once, and what did not change is no
+update.
 
 **Out.** An asset that takes a view gets it as of a tick, as whatever its annotation says. The tick is the newest of the
 partitions that Dagster maps to it; for one that has none in its run, the newest that the view can be read at.
@@ -31,6 +32,7 @@ from mz_dagster.sql.schemas import written
 #: What an asset's metadata say of where its rows go.
 TABLE_KEY = "mz/table"
 PARTITION_COLUMN_KEY = "mz/partition_column"
+UPSERT_KEY = "mz/upsert_by"
 
 _PORTION_ROWS = 10_000
 _SERIALIZATION_FAILURE = "40001"
@@ -42,8 +44,9 @@ class MzIOManager(dg.ConfigurableIOManager):
     """Feeds a project's tables from assets, and assets from its views.
 
     An asset's table is what its metadata name as `mz/table`, by default the last part of its key; with partitions,
-    `mz/partition_column` names the column that has the partition's key. It returns a DataFrame of pandas, Polars or
-    Spark, or a table or batches of Arrow, whose columns are the table's by name.
+    `mz/partition_column` names the column that has the partition's key. Where `mz/upsert_by` names columns of a key,
+    rows take the place of those with the same key alone. It returns a DataFrame of pandas, Polars or Spark, or a table
+    or batches of Arrow, whose columns are the table's by name.
 
     Example:
         @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates"})
@@ -73,16 +76,18 @@ class MzIOManager(dg.ConfigurableIOManager):
         metadata = context.definition_metadata or {}
         table = str(metadata.get(TABLE_KEY) or context.asset_key.path[-1])
         batches = list(_batches(obj))
-        where, parameters = _replaced(context, metadata.get(PARTITION_COLUMN_KEY))
+        key = _names(metadata.get(UPSERT_KEY))
+        where, parameters = ("", ()) if key else _replaced(context, metadata.get(PARTITION_COLUMN_KEY))
         with self._connection(context.run_id) as connection:
-            rows = _put(connection, table, batches, where, parameters)
+            rows = _put(connection, table, batches, where, parameters, key)
         if rows is None:
             raise dg.Failure(
                 f'rows of asset "{context.asset_key.to_user_string()}" are of another partition than its run\'s',
                 metadata={"mz/next": f"Return rows that have the key as {metadata[PARTITION_COLUMN_KEY]}."},
                 allow_retries=False,
             )
-        context.add_output_metadata({"dagster/partition_row_count" if where else "dagster/row_count": rows})
+        if not key:  # else there are others, too
+            context.add_output_metadata({"dagster/partition_row_count" if where else "dagster/row_count": rows})
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Returns a view, or whatever else can be read, as what an asset's annotation says.
@@ -128,9 +133,22 @@ def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str
 
 
 def _put(
-    connection: Connection, table: str, batches: Sequence[pa.RecordBatch], where: str, parameters: Sequence[str]
+    connection: Connection,
+    table: str,
+    batches: Sequence[pa.RecordBatch],
+    where: str,
+    parameters: Sequence[str],
+    key: Sequence[str] = (),
 ) -> int | None:
     """Puts rows in the place of others in one transaction, tried again while other assets are faster.
+
+    Args:
+        connection: To the project.
+        table: Where to.
+        batches: The rows.
+        where: Which others, unless there is a key.
+        parameters: Those of `where`.
+        key: The columns in which those are the same whose place a row takes.
 
     Returns:
         How many; None if some do not fulfil the condition of those whose place they take, and nothing was changed.
@@ -144,16 +162,21 @@ def _put(
     while True:
         try:
             with connection.transaction():
-                connection.execute(f"DELETE FROM {table}{where}", parameters)
+                if key:
+                    for batch in batches:
+                        _delete(connection, table, batch, key)
+                else:
+                    connection.execute(f"DELETE FROM {table}{where}", parameters)
                 for batch in batches:
                     names = ", ".join(map(quoted, batch.schema.names))
                     marks = ", ".join("?" * batch.num_columns)
                     values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
                     if values:
                         connection.cursor().executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
-                found = connection.execute(f"SELECT count(*) FROM {table}{where}", parameters).fetchall()
-                if found != [(rows,)]:
-                    raise _OfAnotherPartition
+                if not key:
+                    found = connection.execute(f"SELECT count(*) FROM {table}{where}", parameters).fetchall()
+                    if found != [(rows,)]:
+                        raise _OfAnotherPartition
             return rows
         except _OfAnotherPartition:
             return None
@@ -161,6 +184,35 @@ def _put(
             if error.sqlstate != _SERIALIZATION_FAILURE or clock.monotonic_ms() > until:
                 raise
             clock.sleep(random.uniform(0.05, 0.5))
+
+
+def _delete(connection: Connection, table: str, batch: pa.RecordBatch, key: Sequence[str]) -> None:
+    """Deletes the rows that have the same key as one of a batch.
+
+    Raises:
+        dagster.Failure: It does not have the key's columns.
+    """
+    if missing := [name for name in key if name not in batch.schema.names]:
+        raise dg.Failure(
+            f'rows that are put by their key have no column "{missing[0]}"',
+            metadata={"mz/next": f'Return it, or name other columns in the asset\'s metadata: "{UPSERT_KEY}".'},
+            allow_retries=False,
+        )
+    columns = ", ".join(map(quoted, key))
+    types = [one[1] for one in connection.execute(f"SELECT {columns} FROM {table} LIMIT 0").description or ()]
+    arrays = ", ".join(f"?::{type_}[]" for type_ in types)
+    keys = [batch.column(name).to_pylist() for name in key]
+    connection.execute(f"DELETE FROM {table} WHERE ({columns}) IN (SELECT * FROM unnest({arrays}))", keys)
+
+
+def _names(said: Any) -> tuple[str, ...]:
+    """Returns the columns that metadata name, one or several.
+
+    Example:
+        >>> _names("id"), _names(["day", "currency"]), _names(None)
+        (('id',), ('day', 'currency'), ())
+    """
+    return () if said is None else (said,) if isinstance(said, str) else tuple(map(str, said))
 
 
 class _OfAnotherPartition(Exception):

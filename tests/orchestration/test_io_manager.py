@@ -135,6 +135,42 @@ def test_what_did_not_change_is_no_update_and_others_at_once_wait(root: Path, in
     assert [day for day, *_ in held(root)][-4:] == days
 
 
+@pytest.mark.parametrize("by", [["day", "currency"], pytest.param(["currency"], marks=pytest.mark.deep)], ids=len)
+def test_rows_take_the_place_of_those_with_their_key(root: Path, instance: dg.DagsterInstance, by: list[str]) -> None:
+    (root / "assets" / "all.sql").write_text(
+        f"CREATE TABLE rates (day date, currency text, rate numeric(10, 4), PRIMARY KEY ({', '.join(by)}));"
+    )
+
+    @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates", "mz/upsert_by": by if len(by) > 1 else by[0]})
+    def fetched() -> Any:
+        return frame("polars", rows)
+
+    rows = [("2024-01-01", "EUR", 1.1), ("2024-01-01", "GBP", 1.25)]
+    assert materialized(root, instance, fetched).success
+    rows = [("2024-01-01", "EUR", 2.1), ("2024-01-01", "USD", 1.0)]
+    for _ in range(2):
+        assert materialized(root, instance, fetched).success
+    assert held(root, "SELECT currency, rate::text FROM rates ORDER BY 1") == [
+        ("EUR", "2.1000"),
+        ("GBP", "1.2500"),
+        ("USD", "1.0000"),
+    ]
+    many = pa.table({"day": ["2024-01-01"] * 1200, "currency": [f"c{n}" for n in range(1200)], "rate": [1.5] * 1200})
+    with mz_dagster.connect(root) as connection:
+        before = _updates(connection)
+        for rate, added in ((1.5, 1200), (1.5, 0)):
+            again = many.set_column(2, "rate", [[rate] * 1200])
+            assert _put(connection, "rates", again.to_batches(), "", (), by) == 1200
+            assert _updates(connection) == before + added, "what is the same is no update"
+            before += added
+
+    @dg.asset(name="fetched", io_manager_key="mz_io", metadata={"mz/table": "rates", "mz/upsert_by": "other"})
+    def wrong() -> Any:
+        return frame("polars", rows)
+
+    assert 'no column "other"' in failure_of(materialized(root, instance, wrong))
+
+
 def _updates(connection: Connection) -> int:
     engine = connection.engine
     return engine.catalog.live_batch_counts().get(engine.collection_of("rates"), (0, NO_ROWS))[1].rows
