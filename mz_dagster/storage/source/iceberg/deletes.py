@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from zlib import crc32
 
 import numpy as np
@@ -76,13 +77,14 @@ class Left:
 
 
 class Deletes:
-    """Reads the delete files of a table, each once."""
+    """Reads the delete files of a table, each once, for several threads."""
 
     def __init__(self, files: TableFiles, known: Mapping[str, DataFile]) -> None:
         self._files = files
         self._known = known
         self._positions: dict[str, Mapping[str, NDArray[np.int64]]] = {}
         self._equalities: dict[str, pa.Table] = {}
+        self._lock = Lock()
 
     def left(self, file: LiveFile) -> Left:
         """Returns what is left of a data file.
@@ -91,6 +93,10 @@ class Deletes:
             FileNotFoundError: A delete file is gone.
             SourceUnreadable: One is damaged.
         """
+        with self._lock:
+            return self._left(file)
+
+    def _left(self, file: LiveFile) -> Left:
         positions: list[NDArray[np.int64]] = []
         equalities: dict[str, pa.Table] = {}
         for path in sorted(file.deletes):
