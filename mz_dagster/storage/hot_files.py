@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -32,7 +33,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
-from mz_dagster.storage.equal_cells import compacted
+from mz_dagster.storage.kept_columns import ascending, compacted
 from mz_dagster.storage.row_numbers import whole
 
 #: A file that would take more than this part of the limit is not kept: it would drive out all others.
@@ -122,7 +123,7 @@ class HotFiles:
         """Keeps a file that this process has just written, in the form in which it is stored."""
         with self._lock:
             self._ask(file)
-        self._put(file, dict(zip(stored.column_names, stored.columns, strict=True)), self._asks)
+        self._put(file, _compacted(stored), self._asks)
 
     def columns(
         self, file: HotFile, rows: int, names: Sequence[str], read: Callable[[Sequence[str]], pa.Table]
@@ -147,9 +148,8 @@ class HotFiles:
             if missing and self._driven_out(file, 8 * rows * len(missing), before) is None:
                 return None
         if missing:
-            table = read(missing)
-            new = dict(zip(table.column_names, table.columns, strict=True))
-            found |= new
+            new = _compacted(read(missing))
+            found |= {name: one for name, (one, _) in new.items()}
             self._put(file, new, before)
         return pa.table({name: found[name] for name in names})
 
@@ -171,12 +171,17 @@ class HotFiles:
             found = dict(self._kept.get(file, {}))
         if by_key not in found or numbers not in found:
             column = kept.column(key)
-            order = pc.sort_indices(column).cast(pa.uint32())
-            found = {by_key: pa.chunked_array([whole(column.take(order))]), numbers: pa.chunked_array([order])}
+            if _is_in_order(column):
+                sized = {by_key: (_one(whole(column)), 0), numbers: (_one(ascending(len(column))), 0)}
+            else:
+                order = pc.sort_indices(column).cast(pa.uint32())
+                values = whole(column.take(order))
+                sized = {by_key: (_one(values), values.nbytes), numbers: (_one(order), order.nbytes)}
+            found = {name: one for name, (one, _) in sized.items()}
             with self._lock:
                 before = self._asked.get(file) if file in self._kept else None
             if before is not None:
-                self._put(file, found, before)
+                self._put(file, sized, before)
         return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
 
     def forget(self, shard: str, folders: Collection[str]) -> None:
@@ -194,27 +199,24 @@ class HotFiles:
             del self._asked[next(iter(self._asked))]
         return before
 
-    def _put(self, file: HotFile, columns: dict[str, pa.ChunkedArray], before: int) -> None:
+    def _put(self, file: HotFile, columns: Mapping[str, tuple[pa.ChunkedArray, int]], before: int) -> None:
         """Keeps columns of a file beside those that are kept, unless they are too many.
 
         Args:
             file: The file.
-            columns: Its columns.
+            columns: Its columns, and how many bytes each takes.
             before: When it was last asked for before now: what was read since then is not forgotten for it.
         """
         with self._lock:
             kept = self._kept.get(file, {})
-            columns = {name: one for name, one in columns.items() if name not in kept}
-        sized = {name: compacted(one) for name, one in columns.items()}
-        size = sum(one for _, one in sized.values())
-        with self._lock:
+            new = {name: one for name, one in columns.items() if name not in kept}
+            size = sum(one for _, one in new.values())
             driven_out = self._driven_out(file, size, before)
             if driven_out is None:
                 return
             for one in driven_out:
                 self._drop(one)
-            # Another thread may have kept some of them meanwhile: they are counted twice.
-            self._kept[file] = self._kept.pop(file, {}) | {name: one for name, (one, _) in sized.items()}
+            self._kept[file] = self._kept.pop(file, {}) | {name: one for name, (one, _) in new.items()}
             self._sizes[file] = self._sizes.get(file, 0) + size
             self._bytes += size
 
@@ -246,6 +248,26 @@ class HotFiles:
     @property
     def _most(self) -> int:
         return budget().hot_bytes if self._limit is None else self._limit
+
+
+def _compacted(table: pa.Table) -> dict[str, tuple[pa.ChunkedArray, int]]:
+    """Returns each column of a table as it is kept, and how many bytes it takes."""
+    return {name: compacted(one) for name, one in zip(table.column_names, table.columns, strict=True)}
+
+
+def _one(array: pa.Array) -> pa.ChunkedArray:
+    return pa.chunked_array([array])
+
+
+def _is_in_order(column: pa.ChunkedArray) -> bool:
+    """Returns whether the values of a column are stored as integers, ascend, and none is NULL."""
+    type_ = column.type
+    if column.null_count or not (pa.types.is_integer(type_) or pa.types.is_temporal(type_)):
+        return False
+    values = [_as_integers(one) for one in column.chunks]
+    return all(bool(np.all(one[1:] >= one[:-1])) for one in values) and all(
+        not len(later) or not len(one) or later[0] >= one[-1] for one, later in pairwise(values)
+    )
 
 
 def _as_integers(values: pa.Array) -> NDArray[Any]:

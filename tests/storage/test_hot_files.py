@@ -16,10 +16,10 @@ import pytest
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.scalars.types import INT8, TEXT, TIMESTAMP, Column, numeric
-from mz_dagster.storage import LocalShards, equal_cells, update_table
+from mz_dagster.storage import LocalShards, kept_columns, update_table
 from mz_dagster.storage.arrow_schema import update_schema
-from mz_dagster.storage.equal_cells import compacted
 from mz_dagster.storage.hot_files import HotFile, HotFiles
+from mz_dagster.storage.kept_columns import compacted
 from mz_dagster.storage.lookup import KeyValues
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.shards import BatchIncomplete
@@ -104,6 +104,31 @@ def test_a_column_without_a_value_is_one_wherever_it_lies(type_: pa.DataType) ->
         assert pa.concat_arrays([column.take([3, 999]).combine_chunks(), pa.nulls(1, type_)]).null_count == 3
 
 
+@pytest.mark.parametrize(
+    ("cells", "type_", "extra"),
+    [
+        ([[1, 3], [3, 9]], pa.int64(), 0),
+        ([[1, 3], [2, 9]], pa.int64(), 4 * 12),
+        ([[1, 3], [4, None]], pa.int64(), 4 * 12),
+        ([[1, 2], [3, 4]], pa.timestamp("us"), 0),
+        ([["a", "b"], ["c", "d"]], pa.string(), 4 * 4 + 4 * 5),
+    ],
+)
+def test_what_lies_in_order_is_not_kept_twice(cells: list[list[Any]], type_: pa.DataType, extra: int) -> None:
+    files = HotFiles(10**6)
+    files.keep(FILE, pa.table({"k": pa.chunked_array([pa.array(one, type_) for one in cells])}))
+    kept = files.columns(FILE, 4, ["k"], lambda _: rows(0))
+    assert kept is not None
+    assert kept.column("k").num_chunks == 1, "rows of a column in one piece are taken without copying all of it"
+    before = files.bytes
+    for _ in range(2):
+        ordered = files.ordered(FILE, kept, "k")
+        assert ordered.values.to_pylist() == kept.column("k").take(ordered.rows).to_pylist()
+        present = ordered.values.drop_null().to_pylist()
+        assert present == sorted(present)
+        assert files.bytes - before == pytest.approx(extra, abs=1)
+
+
 def test_equal_integers_are_counted_once() -> None:
     first, second, third = (
         compacted(pa.chunked_array([pa.array([7] * count, pa.int64())])) for count in (5_000, 2_000, 9_000)
@@ -120,7 +145,7 @@ def written(row: CollectionRow, shards: LocalShards, number: int, table: pa.Tabl
 
 @pytest.mark.parametrize("seed", range(3))
 def test_reads_are_the_same_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(equal_cells, "_FEW", 2)
+    monkeypatch.setattr(kept_columns, "_FEW", 2)
     dice, row = random.Random(seed), collection(COLUMNS)
     writer, hot, cold = LocalShards(tmp_path, hot_bytes=0), LocalShards(tmp_path), LocalShards(tmp_path, hot_bytes=0)
     batches = []

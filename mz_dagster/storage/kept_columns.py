@@ -1,4 +1,4 @@
-"""Columns whose cells are all equal, on memory that all of them share.
+"""Columns in the form in which they are kept in memory: in one piece, and on shared memory where all cells are equal.
 
 Of the columns of a data file that are kept in memory many are such: each update of a file that was hydrated at once has
 the same time, nearly every multiplicity is 1 and nearly no update is an error, and a number that is stored in its short
@@ -13,20 +13,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.storage.row_numbers import whole
+
 #: A column of fewer cells is not looked at: it takes little.
 _FEW = 1_000
 #: Of how many values there is a column to share.
 _MOST_VALUES = 8
 _LEAST_ZEROS = 1 << 20
 _MOST_BYTES_PER_CELL = 16
+#: What texts of 32-bit offsets hold in one piece is a little more.
+_MOST_IN_ONE_PIECE = 2**31 - 2**20
 
 _lock = threading.Lock()
 _zeros = pa.py_buffer(b"")
+_ascending = pa.array([], pa.uint32())
 _repeated: dict[tuple[pa.DataType, int], pa.Array] = {}
 
 
 def compacted(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
-    """Returns a column with the same cells, and how many bytes it takes that it does not share with others.
+    """Returns a column with the same cells in one piece, and how many bytes of it are not shared with others.
 
     Whose cells are all NULL takes nothing, whatever its type; integers that are all equal take what the longest column
     of that value takes, once.
@@ -47,7 +52,23 @@ def compacted(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
             if bounds["min"] == bounds["max"]:
                 equal, new = _equal_integers(column.type, bounds["min"], len(column))
                 return pa.chunked_array([equal]), new
+    if column.num_chunks != 1 and column.nbytes <= _MOST_IN_ONE_PIECE:
+        column = pa.chunked_array([whole(column)])
     return column, column.nbytes
+
+
+def ascending(count: int) -> pa.Array:
+    """Returns the numbers from 0 on, so many, on memory that all of them share.
+
+    Example:
+        >>> ascending(3).to_pylist()
+        [0, 1, 2]
+    """
+    global _ascending
+    with _lock:
+        if len(_ascending) < count:
+            _ascending = pa.array(np.arange(1 << count.bit_length(), dtype=np.uint32))
+        return _ascending.slice(0, count)
 
 
 def _nulls(type_: pa.DataType, count: int) -> pa.Array | None:
