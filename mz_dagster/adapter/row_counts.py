@@ -16,7 +16,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import leased, overlapping
 from mz_dagster.storage.shards import DIFF, ERROR, BatchIncomplete
 
-#: More updates than that are not counted anew: it would take longer than what a step does.
+#: More updates than that are not read: it would take longer than what a step does.
 _MOST = 20_000_000
 
 
@@ -51,6 +51,7 @@ def rows_at(
     sinks = {row.id for row in engine.catalog.objects("sink")}
     found: dict[GlobalId, RowCount] = {}
     read: dict[GlobalId, tuple[CollectionRow, int, RowCount | None]] = {}
+    left = _MOST
     listed = engine.catalog.live_batches([row.id for row, _ in asked])
     for row, time in asked:
         if row.id in sinks or time < row.since.only:
@@ -61,7 +62,8 @@ def rows_at(
         new = [one for one in _since(listed[row.id], known, time) if one.stats.rows]
         if not new:
             found[row.id] = RowCount(row.id, time, 0 if known is None else known.rows)
-        elif sum(one.stats.rows for one in new) <= _MOST:
+        elif (updates := sum(one.stats.rows for one in new)) <= left:
+            left -= updates
             read[row.id] = (row, time, known)
     if read:
         with leased(engine.catalog, list(read), holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from mz_dagster.adapter import Engine
+from mz_dagster.adapter import Engine, RowCount, rows_at
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
+from mz_dagster.orchestration.frontier_checks import counted_before, last_frontiers
 from mz_dagster.orchestration.ticks import partition_key, partitions_of
 
 #: How many ticks Dagster shows; beyond it ranges of partitions become slow.
@@ -98,9 +99,9 @@ class UnrecordedTick:
     row: CollectionRow
     tick: int
 
-    def materialization(self, engine: Engine) -> dg.AssetMaterialization:
-        """Returns the event that records it, without any step's figures."""
-        metadata = asset_metadata(engine, self.row, self.tick)
+    def materialization(self, engine: Engine, counted: RowCount | None) -> dg.AssetMaterialization:
+        """Returns the event that records it, without any step's figures, with how many rows there are if counted."""
+        metadata = asset_metadata(engine, self.row, self.tick, counted=counted)
         return dg.AssetMaterialization(self.key, partition=partition_key(self.tick), metadata=metadata)
 
 
@@ -138,3 +139,16 @@ def unrecorded(
         found += [UnrecordedTick(key, row, tick) for tick in readable if partition_key(tick) not in shown]
         up_to[name] = readable[-1]
     return found, RecordedTicks(up_to)
+
+
+def materializations(
+    instance: dg.DagsterInstance, engine: Engine, found: Sequence[UnrecordedTick]
+) -> list[dg.AssetMaterialization]:
+    """Returns the events that record some ticks; of each asset the newest says how many rows there are."""
+    if not found:
+        return []
+    newest = {one.key: one for one in found}
+    counts = rows_at(
+        engine, [(one.row, one.tick) for one in newest.values()], counted_before(last_frontiers(instance, newest))
+    )
+    return [one.materialization(engine, counts.get(one.row.id) if newest[one.key] is one else None) for one in found]

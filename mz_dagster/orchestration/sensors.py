@@ -39,6 +39,7 @@ from mz_dagster.orchestration.recording import (
     asset_rows,
     asset_specs,
     live_ticks,
+    materializations,
     missing_partitions,
     unrecorded,
 )
@@ -212,7 +213,7 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
             cursor=context.cursor,
         ), live
     lacking, recorded = unrecorded(instance, assets, ticks, RecordedTicks.from_text(context.cursor), most=_EVENTS)
-    events += [one.materialization(engine) for one in lacking]
+    events += materializations(instance, engine, lacking)
     request = None
     if open_ticks:
         before = attempts_of(instance, timeline, partition_key(open_ticks[-1]))
@@ -283,7 +284,7 @@ def _retain(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) 
         for key, row in assets.items()
         if row.id in moved
     ]
-    fresh = [one.materialization(engine) for one in _fresh(context.instance, engine, timeline, specs, assets)]
+    fresh = materializations(context.instance, engine, list(_fresh(context.instance, engine, timeline, specs, assets)))
     forgotten = _forgotten(context.instance, engine, timeline)
     portion = forgotten[:_DELETIONS]
     rest = f", {len(forgotten) - len(portion)} more to go" if len(forgotten) > len(portion) else ""

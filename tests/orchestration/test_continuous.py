@@ -94,6 +94,10 @@ def test_it_steps_and_records_each_tick_once_and_checks_when_they_change(
         partition_key(1000): "readable",
         partition_key(2000): "idle",
     }
+    told_rows = [
+        one for one in events if isinstance(one, dg.AssetMaterialization) and "dagster/row_count" in one.metadata
+    ]
+    assert {(one.asset_key, one.partition) for one in told_rows} == {(key, partition_key(2000)) for key in ALL}
     checks = [one for one in events if isinstance(one, dg.AssetCheckEvaluation)]
     assert {one.asset_key for one in checks} == ALL
     assert len(checks) == len({(one.asset_key, one.check_name) for one in checks})

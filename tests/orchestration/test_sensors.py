@@ -118,6 +118,8 @@ def test_a_tick_that_became_readable_without_a_run_is_materialized_once(
         (key, partition_key(tick)) for key in ALL for tick in (1000, 2000)
     }
     assert all(one.metadata["mz/outcome"].value == "readable" for one in first.asset_events)
+    counted = {(one.asset_key, one.partition) for one in first.asset_events if "dagster/row_count" in one.metadata}
+    assert counted == {(key, partition_key(2000)) for key in ALL}, "how many rows there are is told of the newest"
     assert instance.get_dynamic_partitions("mz_ticks_feed") == [partition_key(1000), partition_key(2000)]
     assert not look().asset_events
     assert not look(lost_cursor=True).asset_events
