@@ -286,10 +286,15 @@ class LocalShards:
         schema = _stored_schema(collection.columns)
         path = self.path(collection)
 
-        def decoded(some: Sequence[StoredFile], only: pc.Expression | None, columns: Sequence[str]) -> pa.Table:
+        def decoded(some: Sequence[StoredFile], only: pc.Expression | None) -> pa.Table:
             with self._counting:
                 self.rows_decoded += sum(one.rows for one in some)
-            return _scan([path / one.path for one in some], schema, columns, only)
+            return _scan([path / one.path for one in some], schema, names, only)
+
+        def decoded_whole(one: StoredFile, columns: Sequence[str]) -> pa.Table:
+            with self._counting:
+                self.rows_decoded += one.rows
+            return _read_whole(path / one.path, schema, columns)
 
         try:
             self._check(collection, files)
@@ -300,7 +305,7 @@ class LocalShards:
                 for one in files:
                     if one.hash is not None:
                         file = HotFile(collection.shard, one.path, one.hash)
-                        table = self._hot.columns(file, one.rows, wanted, partial(decoded, [one], None))
+                        table = self._hot.columns(file, one.rows, wanted, partial(decoded_whole, one))
                         if table is None:
                             continue
                         if key is not None and not one.errors and key.is_sought_in(one.rows):
@@ -315,7 +320,7 @@ class LocalShards:
                 rows = asked(one for one in files if one.path in hot)
                 found.append((table if rows is None else table.filter(rows)).select(list(names)))
             if cold := [one for one in files if one.path not in hot and one.path not in done]:
-                found.append(decoded(cold, asked(cold), names))
+                found.append(decoded(cold, asked(cold)))
             return found
         except (OSError, pa.ArrowException) as error:
             self._known.forget(collection.shard, [batch.id for batch in batches])
@@ -340,7 +345,7 @@ class LocalShards:
 
         def read(missing: Sequence[str]) -> pa.Table:
             self._check(collection, [file])
-            return _scan([self.path(collection) / file.path], schema, missing, None)
+            return _read_whole(self.path(collection) / file.path, schema, missing)
 
         table = self._hot.columns(hot, file.rows, names, read)
         return None if table is None else (self._hot.ordered(hot, table, key), table)
@@ -731,6 +736,17 @@ def _scan(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str], only
     )
     dataset = ds.dataset([str(file) for file in files], schema=schema, format=parquet)
     return dataset.to_table(columns=list(columns), filter=only)
+
+
+def _read_whole(file: Path, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """Returns columns of a Parquet file, each in one piece; pages are held against their checksums."""
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as opened:
+        present = set(opened.schema_arrow.names)
+        table = opened.read(columns=[name for name in columns if name in present])
+        rows = opened.metadata.num_rows
+    fields = [schema.field(name) for name in columns]
+    found = [table.column(one.name) if one.name in present else pa.nulls(rows, one.type) for one in fields]
+    return pa.table(found, [*columns]).cast(pa.schema(fields))
 
 
 def _all_of(*conditions: Any) -> Any:
