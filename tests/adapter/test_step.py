@@ -408,6 +408,7 @@ def test_a_runner_that_lost_the_lead_seals_nothing(
                         assert not usurper.step(TIMELINE, tick).failures
                     else:
                         assert isinstance(usurper.catalog.lead(TIMELINE, "usurper", 1000), Leadership)
+                    engine.clock.sleep(0.2)  # it asks now and then
 
             with pytest.raises(StepLost) as caught:
                 engine.step(TIMELINE, tick, progress=pause)

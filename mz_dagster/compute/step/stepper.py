@@ -72,6 +72,7 @@ from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.advance import Advance, frontier_at
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
+from mz_dagster.compute.step.lead_watch import LeadWatch
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.step.schedule import Schedule
@@ -414,6 +415,7 @@ class Stepper:
         working = {node.id: node for node in run.graph if node.id not in run.done}
         run.common = self._common(run)
         schedule = Schedule({id: node.inputs for id, node in working.items()})
+        lead = LeadWatch(self._catalog, leadership, self._clock)
 
         def work(node: Node) -> None:
             def tell(line: str) -> None:
@@ -421,7 +423,7 @@ class Stepper:
                     progress(line)
 
             run.check_wanted(node.id)
-            if leadership is not None and not self._catalog.is_leading(leadership):
+            if leadership is not None and lead.is_over():
                 raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
             done = self._advance(run, node, writer, tell)
             if node.id not in run.overtaken:
