@@ -47,7 +47,8 @@ digit is the same wherever the library is.
 _ROWS = """\
 In `FROM`, also after `LATERAL`, in `ROWS FROM` and `WITH ORDINALITY`, and in the list of a `SELECT`; besides these
 `unnest` of one or several arrays, `generate_subscripts`, `jsonb_to_record` and `jsonb_to_recordset`,
-`json_to_record` and `json_to_recordset`, `jsonb_populate_record(NULL::t, ...)` and its kin.
+`json_to_record` and `json_to_recordset`, `jsonb_populate_record(NULL::t, ...)` and its kin, whose first argument may be
+a row of `t`, too.
 """
 
 

@@ -26,7 +26,7 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 """
 
 from mz_dagster.functions.arrays.set_table import SET_COLUMNS
-from mz_dagster.functions.casts import CastContext, cast, common_type
+from mz_dagster.functions.casts import CastContext, cast, common_type, element_context
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import interval_literal, literal_of, numeric_literal
 from mz_dagster.functions.polymorphic import POLYMORPHIC
@@ -77,6 +77,7 @@ __all__ = [
     "ambiguous",
     "cast",
     "common_type",
+    "element_context",
     "in_zone",
     "interval_literal",
     "literal_of",

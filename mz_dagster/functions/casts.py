@@ -263,7 +263,9 @@ def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> 
         one = cast(source.element, target.element, context)
         if isinstance(one, Failure):
             return one if one.sqlstate == "0A000" else _no_cast(source, target)
-        return Cast("cast_elements" if one.function else "", source, target, one.fallible)
+        # What is assigned may be too long.
+        name = "assign_elements" if one.function.startswith("assign_") else "cast_elements"
+        return Cast(name if one.function else "", source, target, one.fallible)
     texts = array_of(TEXT)
     if target == TEXT and context is not CastContext.IMPLICIT:
         for part in source.parts:
@@ -279,6 +281,11 @@ def _composite(source: ScalarType, target: ScalarType, context: CastContext) -> 
             return read
         return Cast("cast_elements", source, target, True, read)
     return _no_cast(source, target)
+
+
+def element_context(function: str) -> CastContext:
+    """Returns the context in which a function that casts elements casts them."""
+    return CastContext.ASSIGNMENT if function == "assign_elements" else CastContext.EXPLICIT
 
 
 def _of_dimensions(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:

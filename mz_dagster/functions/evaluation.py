@@ -17,7 +17,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
 from mz_dagster.functions.arrays.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
-from mz_dagster.functions.casts import cast
+from mz_dagster.functions.casts import cast, element_context
 from mz_dagster.functions.errors import (
     DATE_OUT_OF_RANGE,
     DIVISION_BY_ZERO,
@@ -519,7 +519,7 @@ def _cast_elements(call: Call) -> Apply:
     source, target = call.arguments[0].type.element, call.type.element
     assert source is not None
     assert target is not None
-    found = cast(source, target)
+    found = cast(source, target, element_context(call.function))
     assert not isinstance(found, Failure), str(found)
     return _each(call, found.apply)
 
@@ -581,7 +581,7 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     "array_output": lambda call: _each(call, output_of),
-    "cast_elements": _cast_elements,
+    **dict.fromkeys(("cast_elements", "assign_elements"), _cast_elements),
     "record_output": _record_output,
     **{f"to_jsonb_{kind}": lambda _: str for kind in _INTEGERS},
     "to_jsonb_bool": lambda _: lambda value: "true" if value else "false",

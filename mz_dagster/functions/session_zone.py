@@ -22,7 +22,7 @@ _WITHIN_A_DAY = {"microseconds": 1, "milliseconds": 1000, "second": SECOND, "min
 #: What is the same in all zones, although its name or result suggests otherwise.
 _INDEPENDENT = ("extract_epoch_timestamptz", "date_part_epoch_timestamptz")
 #: What makes timestamps of something else, or the other way round, in a way that is not known to have a zone.
-_CONVERTING = ("cast_elements", "generate_series_timestamptz", "to_char_", "to_timestamp_text")
+_CONVERTING = ("cast_elements", "assign_elements", "generate_series_timestamptz", "to_char_", "to_timestamp_text")
 #: Patterns of templates that are of the zone itself.
 _OF_ZONE = re.compile("tz|of", re.IGNORECASE)
 

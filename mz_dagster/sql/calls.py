@@ -53,6 +53,7 @@ from mz_dagster.sql.enum_calls import ENUM_CALLS, bind_enum_call
 from mz_dagster.sql.errors import UndefinedFunction, UnsupportedForm, WrongObjectKind, error_of, suggestion
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.jsonb_calls import JSONB_CALLS, bind_jsonb_call
+from mz_dagster.sql.jsonb_records import bind_populated_record
 from mz_dagster.sql.moment_calls import (
     bind_at_time_zone,
     bind_date_trunc_in_zone,
@@ -193,6 +194,8 @@ def _named(binder: ExpressionBinder, node: exp.Anonymous, position: int) -> Boun
             return bind_enum_call(binder, name, arguments, position)
         case _ if name in TEXT_CALLS:
             return bind_text_call(binder, name, arguments, position)
+        case "json_populate_record" | "jsonb_populate_record" if isinstance(node, exp.Anonymous):
+            return bind_populated_record(binder, node)
         case _ if name in JSONB_CALLS:
             return bind_jsonb_call(binder, name, arguments, position)
         case _:

@@ -371,7 +371,8 @@ class FromBinder:
             ordinality: Whether their rows are numbered.
         """
         aliased = node if node.args.get("alias") is not None else owner
-        if any(isinstance(one, exp.Anonymous) and name_of(one.this) in RECORD_FUNCTIONS for one in calls):
+        named = [name_of(one.this) for one in calls if isinstance(one, exp.Anonymous)]
+        if not RECORD_FUNCTIONS.isdisjoint(named) or (not POPULATING.isdisjoint(named) and _is_defined(aliased)):
             return self._records(node, aliased, calls, ordinality=ordinality)
         if len(calls) == 1 and isinstance(calls[0], exp.Anonymous) and name_of(calls[0].this) in POPULATING:
             return self._populated(node, aliased, calls[0], ordinality=ordinality)
@@ -468,6 +469,12 @@ class FromBinder:
             )
         shown = (*names, *own[len(names) :])
         return FromItem(relation, Scope.of(alias, relation.relation_type, shown))
+
+
+def _is_defined(node: exp.Expr) -> bool:
+    """Returns whether an alias defines columns with their types."""
+    alias = node.args.get("alias")
+    return alias is not None and any(isinstance(one, exp.ColumnDef) for one in alias.args.get("columns") or ())
 
 
 def _without_joins(node: exp.Expr) -> exp.Expr:

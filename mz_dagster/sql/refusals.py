@@ -22,7 +22,7 @@ _AGGREGATES = frozenset((
 _TABLES = frozenset((
     "regexp_matches", "regexp_split_to_table", "string_to_table", "generate_subscripts",
 ))  # fmt: skip
-_POPULATING = ("jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset")
+_POPULATING = ("jsonb_populate_recordset", "json_populate_recordset")
 _LATER_AGGREGATE = "It is not among the aggregates that are maintained."
 _NO_QUERY = "It has a plan within the clauses of a query only: not in UPDATE, DELETE, LIMIT or a time."
 

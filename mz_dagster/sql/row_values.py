@@ -120,6 +120,29 @@ def _scopes(binder: ExpressionBinder) -> list[Scope]:
     return [binder.scope, *(one.scope for one in reversed(binder.binding.enclosing) if one.visible)]
 
 
+def fields_at(binder: ExpressionBinder, node: exp.Expr) -> list[tuple[str, Scalar]] | None:
+    """Returns the fields of a table's or view's row, `t` or `t.*`, all NULL if it is missing; None of others."""
+    name = _named_row(binder, node)
+    if name is None:
+        return None
+    fields = _table(binder, name).fields
+    columns = all_named(binder.scope, binder.binding.enclosing, name, binder.body.position(node))
+    return list(zip(fields, columns, strict=True)) if fields else None
+
+
+def row_at(binder: ExpressionBinder, node: exp.Expr) -> Scalar | None:
+    """Returns the row of a relation, `t` or `t.*`, as one value; None if `node` is none."""
+    name = _named_row(binder, node)
+    return None if name is None else row_of(binder, name, binder.body.position(node))
+
+
+def _named_row(binder: ExpressionBinder, node: exp.Expr) -> str | None:
+    node = unwrapped(node)
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return qualifier_of(node)
+    return _relation(binder, node)
+
+
 def row_of(binder: ExpressionBinder, name: str, position: int) -> Scalar:
     """Returns the row of the relation called `name`, which `name.*` is as a value, too.
 

@@ -24,6 +24,7 @@ def functions() -> Iterator[Function]:
     # An array of the arguments; with another element type; the texts of its elements, and its own, and back.
     yield Function("array", (), _A, strict=False, nullability=_NEVER)
     yield Function("cast_elements", (_A,), _A, fallible=True)
+    yield Function("assign_elements", (_A,), _A, fallible=True)
     yield Function("array_output", (_A,), _A)
     yield Function("array_text", (_A,), _T)
     yield Function("array_elements_of_text", (_T,), _A, fallible=True)

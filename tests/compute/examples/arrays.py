@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mz_dagster.functions import Cast, Failure, cast, resolve_table_function
+from mz_dagster.functions import Cast, CastContext, Failure, cast, resolve_table_function
 from mz_dagster.functions.arrays.dimensioned import accumulated, part_between, stacked, subscript
 from mz_dagster.functions.jsonb.as_json import as_json
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb
@@ -272,6 +272,19 @@ def _casts() -> Iterator[Example]:
     yield casting("floats", array_of(TEXT))
     yield casting("array_text", array_of(INT4))
     yield casting("array_text", array_of(TEXT))
+    yield from _assigned()
+
+
+def _assigned() -> Iterator[Example]:
+    """Yields what assigns arrays to elements of a length, as the columns of a record do."""
+    for name, kind in (("varchar", Kind.VARCHAR), ("char", Kind.CHAR)):
+        (column,) = columns_of(["texts"])
+        target = array_of(ScalarType(kind, length=3))
+        found, shown = cast(column.type, target, CastContext.ASSIGNMENT), cast(target, TEXT)
+        assert isinstance(found, Cast)
+        assert isinstance(shown, Cast)
+        sql = f"(SELECT v FROM json_to_record(json_build_object('v', {{0}})) AS r (v {name}(3)[]))::text"
+        yield Example(sql, shown.apply(found.apply(column)), ("texts",))
 
 
 def _records() -> Iterator[Example]:

@@ -16,7 +16,7 @@ from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Out
 from mz_dagster.compute.spark.expressions.emitter import emit, literal
 from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python, parts_in_python
 from mz_dagster.errors import InternalError
-from mz_dagster.functions import Failure, cast
+from mz_dagster.functions import Failure, cast, element_context
 from mz_dagster.functions.arrays.limits import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import to_plain
@@ -44,10 +44,10 @@ def _element(type_: ScalarType) -> ScalarType:
 # Each element by itself.
 
 
-@strict("cast_elements")
+@strict("cast_elements", "assign_elements")
 def _cast_elements(invocation: Invocation) -> Outcome:
     element, target = _element(invocation.scalars[0].type), _element(invocation.type)
-    found = cast(element, target)
+    found = cast(element, target, element_context(invocation.function))
     assert not isinstance(found, Failure), str(found)
     return _mapped(invocation, found.apply(ColumnRef(0, element)))
 
