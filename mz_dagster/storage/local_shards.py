@@ -263,9 +263,9 @@ class LocalShards:
         if files:
             looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
             parts += self._scanned(collection, batches, files, stored, asked, looked_at, key, is_within)
-        return pa.concat_tables(
-            [whole(one, collection.columns).cast(wanted) for one in parts] or [wanted.empty_table()]
-        )
+        read = [whole(one, collection.columns) for one in parts]
+        cast = [one if one.schema.equals(wanted) else one.cast(wanted) for one in read]
+        return pa.concat_tables(cast or [wanted.empty_table()])
 
     def _scanned(
         self,
