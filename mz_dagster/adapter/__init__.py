@@ -7,8 +7,8 @@ what it returns is exactly its query at its timestamp.
 
 In the order of import:
 
-- `project`: settings; `introspection`, `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and
-  what they look at beside the catalog.
+- `setting_values`, `settings_file`, `project`: what `mz.toml` may say, and what it is used as; `introspection`,
+  `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and what they look at beside the catalog.
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
@@ -43,8 +43,8 @@ It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
 `change_plan`, `copy_lines`, `definition`, `effective_objects`, `engine`, `graphs`, `group_commit`, `health`,
-`passwords`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `settings_text`, `system_catalogs.facts`,
-`table_constraints`, `wire_client`.
+`passwords`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `setting_values`, `settings_text`,
+`system_catalogs.facts`, `table_constraints`, `wire_client`.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied
@@ -60,13 +60,14 @@ from mz_dagster.adapter.engine import Engine, SecondRunner
 from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.polls import Poll
-from mz_dagster.adapter.project import BadSettings, NoProject, Project
+from mz_dagster.adapter.project import NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_project
 from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.row_counts import RowCount, rows_at
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
 from mz_dagster.adapter.session import Session
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.adapter.timestamps import Isolation, NoValidTimestamp
 
 __all__ = [

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.project import DURATION_UNITS_MS, parse_duration_ms
+from mz_dagster.adapter.setting_values import DURATION_UNITS_MS, parse_duration_ms
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.sql.check_statement import CheckRule, parse_check_rule
 from mz_dagster.sql.errors import suggestion

@@ -12,8 +12,9 @@ from mz_dagster.adapter.access import owner_name
 from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
-from mz_dagster.adapter.project import Project, engine_setting_of
+from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH
+from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.adapter.wire_client import WireClient

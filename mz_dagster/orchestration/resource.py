@@ -13,7 +13,7 @@ import dagster as dg
 from pydantic import Field
 
 from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_project, errors_written, rows_at
-from mz_dagster.adapter.project import engine_setting_of
+from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.formalism import GlobalId

@@ -144,6 +144,54 @@ def test_bad_settings_are_refused(tmp_path: Path, settings: str, message: str) -
         project(tmp_path, settings)
 
 
+@pytest.mark.parametrize(
+    ("settings", "key", "allowed"),
+    [
+        ("project = 3", "project", "must be a table"),
+        ("[timelines]\nx = 3", "timelines.x", "must be a table"),
+        ("[project]\nname = ''", "project.name", "must be a text"),
+        ("[project]\nstrict = 'yes'", "project.strict", "must be true or false"),
+        ("[catalog]\nurl = 'mysql://u:hidden@h/d'", "catalog.url", "sqlite"),
+        ("[spark]\nfolder = '${NOT_SET_ANYWHERE}'", "spark.folder", 'no variable "NOT_SET_ANYWHERE"'),
+        ("[spark]\nidle = '10 s'", "spark.idle", "'1 min' on, or 'never'"),
+        ("[spark]\nplan_bytes = true", "spark.plan_bytes", "must be a whole number, not negative"),
+        ("[spark]\nconf = {a = []}", "spark.conf", "must be a table of settings, with quoted names"),
+        ("[leases]\nduration = '1 s'", "leases.duration", "from '3 s' to '1 h'"),
+        ("[retention]\nkeep = 7", "retention.keep", "the units are ms, s, min, h, d"),
+        ("[reads]\nhot_bytes = 1.5", "reads.hot_bytes", "must be a whole number, not negative"),
+        ("[sources]\nfolders = ['a', 3]", "sources.folders.1", "must be a text"),
+        ("[outputs]\nconnection = 'c'", "outputs.connection", "s3://bucket/path.json"),
+        ("[storage]\nuri = 's3://b/x'\nregion = 3", "storage.region", "must be a text"),
+        ("[storage]\nuri = 's3://b/x'\nsession_token = 'hidden'", "storage.session_token", "file:PATH"),
+        ("[storage]\nuri = 'az://b/x'\nregion = 'r'", "storage.region", "storage.account_name"),
+    ],
+)
+def test_an_error_of_a_setting_names_file_key_and_what_is_allowed(
+    tmp_path: Path, settings: str, key: str, allowed: str
+) -> None:
+    with pytest.raises(BadSettings) as raised:
+        project(tmp_path, settings)
+    assert f'"{key}"' in raised.value.message
+    assert f'"{tmp_path / "mz.toml"}"' in raised.value.message
+    assert allowed in str(raised.value)
+    assert raised.value.hint
+    assert "hidden" not in f"{raised.value}{raised.value.__cause__}{raised.value.__context__}"
+
+
+def test_no_secret_is_in_the_text_of_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANTED", "hidden")
+    given = project(
+        tmp_path,
+        "[catalog]\nurl = 'postgresql://u:${PLANTED}@h/d'\n[spark]\nremote = 'sc://h/;token=${PLANTED}'\n"
+        "[spark.conf]\n'a.secret' = '${PLANTED}'\n"
+        "[storage]\nuri = 's3://b/x/'\nregion = '${PLANTED}'\nsecret_access_key = '${PLANTED}'",
+    )
+    assert (given.spark.remote, given.spark.conf) == ("sc://h/;token=hidden", {"a.secret": "hidden"})
+    assert given.bucket is not None
+    assert (given.bucket.uri, given.bucket.store.settings(tmp_path)["aws_region"]) == ("s3://b/x", "hidden")
+    assert "hidden" not in f"{given.spark!r}{given.spark}{given!r}".replace("region='hidden'", "")
+
+
 def test_settings_are_read(tmp_path: Path) -> None:
     given = project(
         tmp_path,

@@ -27,7 +27,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from mz_dagster.adapter.project import BadSettings, Project
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.catalog import Catalog, CatalogTooNew, CatalogTooOld, CatalogUnavailable
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Progress, quiet
