@@ -18,20 +18,20 @@ In the order of import:
 - `engine`: poll, step, reach, compact.
 - `replica`: one more process that computes, beside whoever leads.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
-- `access`, `passwords`, `roles`: what a session may do, what is kept of passwords, and GRANT.
+- `access`, `passwords`: what a session may do, and what is kept of passwords.
 - `planned_queries`: what was planned once, for whoever executes it again.
 - `write_attempts`, `group_commit`: for how long a write is tried, and writes that are sealed together.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
-- `dml`, `writes`, `truncation`, `constraints`, `conflicts`, `ddl`, `create_sql`, `shows`: INSERT, UPDATE, DELETE,
-  TRUNCATE and COPY, what tables demand of their rows, definitions, and lists of them.
-- `hidden_tables`, `table_as`, `alter_table`, `generated_values`: tables that get their name with their rows, and the
+- `dml`, `constraints`, `conflicts`, `create_sql`: how writes are sealed, what tables demand of their rows, and
+  definitions as text.
+- `hidden_tables`, `generated_values`: tables that get their name with their rows, and the
   values that columns generate.
 - `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to
-  what has no history; `reads`: SELECT and SUBSCRIBE of a session.
-- `explaining`: EXPLAIN, and what a query cost.
+  what has no history.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
 - `maintain`: views by right of capabilities.
 - `session_settings`, `variables`, `config_calls`: which settings there are; what SET and `set_config` change.
+- `sequence`: a folder with a file for each statement, and the table of which function carries out which.
 - `session`, `connection`: statements in, results out; PEP 249.
 - `checks`, `checking`: tests of data that are maintained, and what they say.
 - `samples`, `audit`: a look at what was written; a view against its recomputation.

@@ -24,8 +24,8 @@ from mz_dagster.sql import (
     Drop,
 )
 
-#: Statements that a block may have, so that others see what they define when it commits; `ddl` refuses some of their
-#: forms.
+#: Statements that a block may have, so that others see what they define when it commits; `sequence` refuses some of
+#: their forms.
 DEFINED_IN_BLOCKS = (
     CreateTable
     | CreateTableAs

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.shows import shown_columns
+from mz_dagster.adapter.sequence.show import shown_columns
 from mz_dagster.adapter.subscriptions import subscribed_columns
 from mz_dagster.adapter.system_catalogs.shown import named_columns
 from mz_dagster.functions import OpenParameter

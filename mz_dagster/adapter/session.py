@@ -1,7 +1,7 @@
 """A session: statements in, results out, one after the other.
 
-Sequences each statement into commands to the engine: what a statement says is bound here, at which time it reads is
-decided by `timestamps`, and what it does is done by `peeks`, `writes`, `ddl` and the engine. Outside of a transaction
+Owns what is the same for all statements: texts are parsed, privileges and parameters checked, and blocks kept; what
+each one does is the function's that `sequence` has for its type. Outside of a transaction
 block each statement is a transaction of its own: when `execute` returns, it is acknowledged and durable.
 """
 
@@ -10,152 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import NoReturn
 
-from mz_dagster.adapter import ddl
-from mz_dagster.adapter.alter_table import alter_table
 from mz_dagster.adapter.block_definitions import DEFINED_IN_BLOCKS, ActiveTransaction, BlockDefinitions
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.catalog_definitions import tell_whose
-from mz_dagster.adapter.config_calls import every_setting
-from mz_dagster.adapter.copy_to_file import copy_to_file
-from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.describing import describe
-from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
-from mz_dagster.adapter.explaining import Explaining
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.adapter.project import FolderNotAllowed
-from mz_dagster.adapter.reads import Reads, copied_query
 from mz_dagster.adapter.result import Result
-from mz_dagster.adapter.roles import change_roles
-from mz_dagster.adapter.shows import show
-from mz_dagster.adapter.system_catalogs import FactsOnDemand
-from mz_dagster.adapter.table_as import create_table_as
+from mz_dagster.adapter.sequence.context import Context, command
+from mz_dagster.adapter.sequence.insert import insert_many
+from mz_dagster.adapter.sequence.select import reads_of
+from mz_dagster.adapter.sequence.statements import STATEMENTS, Effect
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import (
-    NoActiveTransaction,
     ReadOnlyTransaction,
-    Transaction,
 )
-from mz_dagster.adapter.truncation import truncate
 from mz_dagster.adapter.variables import Variables
-from mz_dagster.adapter.wire_client import UndefinedStatement, WireClient
-from mz_dagster.adapter.writes import Writes
 from mz_dagster.budget import engine_of
 from mz_dagster.catalog import UnknownObject
 from mz_dagster.compute import Progress, quiet
-from mz_dagster.errors import Error, NotSupportedError, ProgrammingError
+from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions import UTC
-from mz_dagster.notices import Notice, heard_by, warn
-from mz_dagster.scalars.types import TEXT, Column
+from mz_dagster.notices import Notice, heard_by
+from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
-    AlterRename,
-    AlterReset,
-    AlterRetainHistory,
-    AlterTable,
-    AlterType,
-    Begin,
-    CloseCursor,
-    Comment,
     Commit,
-    Copy,
-    CopyFromClient,
-    CopyToClient,
-    CopyToFile,
-    CreateCheck,
-    CreateIndex,
-    CreateMaterializedView,
-    CreateSchema,
-    CreateSink,
-    CreateSource,
-    CreateTable,
-    CreateTableAs,
-    CreateType,
-    CreateView,
-    Deallocate,
-    Declare,
     Delete,
-    Discard,
-    Drop,
-    Explain,
     Fetch,
     Insert,
-    Refresh,
-    ReleaseSavepoint,
-    ResetAll,
     Rollback,
     RollbackTo,
-    Savepoint,
     Select,
-    SetSetting,
-    SetTransaction,
-    Show,
-    ShowSetting,
     Statement,
-    Subscribe,
     TransactionModes,
-    Truncate,
-    Unlisten,
     Update,
 )
-from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.connection_statements import AlterMeans, CreateConnection, CreateSecret
-from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.parsed_texts import fragments_of, statement_of
-from mz_dagster.sql.role_statements import AlterRole, CreateRole, DropRole, Grant, GrantRole
 from mz_dagster.storage.foreign import only_our_errors
-
-#: Statements that define what others see at once.
-_DEFINING = (
-    CreateSource
-    | CreateSink
-    | CreateCheck
-    | CreateTable
-    | CreateView
-    | CreateMaterializedView
-    | CreateSchema
-    | CreateType
-    | CreateSecret
-    | CreateConnection
-    | CreateIndex
-    | CreateTableAs
-    | Drop
-    | AlterRename
-    | AlterTable
-    | AlterReset
-    | AlterType
-    | AlterMeans
-    | AlterRetainHistory
-    | Comment
-    | CreateRole
-    | AlterRole
-    | DropRole
-    | GrantRole
-    | Grant
-)
-_WRITING = Insert | Delete | Update | Copy | CopyFromClient | Truncate
-#: Statements about the session itself, which neither read nor write.
-_OF_SESSION = (
-    SetSetting
-    | SetTransaction
-    | ResetAll
-    | Deallocate
-    | Discard
-    | Unlisten
-    | Savepoint
-    | ReleaseSavepoint
-    | Show
-    | ShowSetting
-    | Explain
-    | Fetch
-    | CloseCursor
-)
 
 
 class Session:
@@ -200,19 +95,9 @@ class Session:
         return None if block is None else block.defined
 
     @property
-    def _peeks(self) -> Peeks:
-        block = self._variables.transaction
-        isolation = self._variables.isolation if block is None else block.isolation
-        return Peeks(self._engine, isolation, self._facts, block)
-
-    @property
-    def _facts(self) -> FactsOnDemand:
-        return FactsOnDemand(lambda: self._names.facts(self._variables.settings(), self._variables.user))
-
-    @property
-    def _writes(self) -> Writes:
-        appender = self._variables.transaction or Autocommit(self._engine, self._queue)
-        return Writes(self._engine, self._peeks, self._names, appender)
+    def _context(self) -> Context:
+        """What a statement that begins now is carried out with."""
+        return Context(self._engine, self._names, self._variables, self._progress, self._queue, self._failing)
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Executes one statement.
@@ -315,8 +200,8 @@ class Session:
 
     def _described(self, statement: Statement, parameters: Sequence[object]) -> tuple[Column, ...] | None:
         if isinstance(statement, Select):
-            return self._reads.described(statement, parameters)
-        return describe(self._names, statement, parameters, self._circumstances())
+            return reads_of(self._context).described(statement, parameters)
+        return describe(self._names, statement, parameters, self._context.circumstances())
 
     @only_our_errors()
     def meaning(self) -> Hashable | None:
@@ -361,16 +246,17 @@ class Session:
         if isinstance(statement, Insert):
             for parameters in many:
                 _check_count(statement, parameters)
-            return self._carried_out(statement, lambda: self._writes.insert(statement, many, self._circumstances()))
+            return self._carried_out(statement, lambda: insert_many(self._context, statement, many))
         total = sum(self.sequence(statement, parameters).rowcount for parameters in many)
         return Result(f"{statement.text.split(maxsplit=1)[0].upper()} {total}", rowcount=total)
 
     @only_our_errors(writing=True)
     def sequence(self, statement: Statement, parameters: Sequence[object] = ()) -> Result:
         """Executes one parsed statement; see `execute`."""
-        if isinstance(statement, Begin | Commit | Rollback | RollbackTo):
-            return self._bounded(statement)
-        return self._carried_out(statement, lambda: self._sequenced(statement, parameters), parameters)
+        sequenced, context = STATEMENTS[type(statement)], self._context
+        if sequenced.effect is Effect.BOUNDS:
+            return sequenced.carry_out(context, statement, parameters)
+        return self._carried_out(statement, lambda: sequenced.carry_out(context, statement, parameters), parameters)
 
     def _carried_out(
         self, statement: Statement, carry_out: Callable[[], Result], parameters: Sequence[object] | None = None
@@ -399,78 +285,23 @@ class Session:
         """
         variables = self._variables
         self._names.access.check_statement(statement)
-        defines, writes = isinstance(statement, _DEFINING), isinstance(statement, _WRITING)
-        begins = not variables.autocommit and not defines and not isinstance(statement, _OF_SESSION)
-        if variables.transaction is None and begins:
-            self._begin(TransactionModes(None, None))
+        effect = STATEMENTS[type(statement)].effect
+        defines, of_session = effect is Effect.DEFINES, effect is Effect.OF_SESSION
+        if variables.transaction is None and not variables.autocommit and not defines and not of_session:
+            self._context.begin(TransactionModes(None, None))
         block = variables.transaction
         if block is not None:
-            block.begin_statement(queries=not isinstance(statement, _OF_SESSION))
-        command = _command(statement)
-        if (writes or defines) and (variables.read_only if block is None else block.read_only):
+            block.begin_statement(queries=not of_session)
+        if effect in (Effect.WRITES, Effect.DEFINES) and (variables.read_only if block is None else block.read_only):
             raise ReadOnlyTransaction(
-                f"cannot execute {command} in a read-only transaction", hint="Begin it with READ WRITE."
+                f"cannot execute {command(statement)} in a read-only transaction", hint="Begin it with READ WRITE."
             )
         if defines and block is not None and not isinstance(statement, DEFINED_IN_BLOCKS):
             raise ActiveTransaction(
-                f"{command} cannot run inside a transaction block",
+                f"{command(statement)} cannot run inside a transaction block",
                 detail="Others would see what it defines before the transaction commits.",
                 hint="Execute it before BEGIN, or commit first.",
             )
-
-    def _begin(self, modes: TransactionModes) -> None:
-        variables, engine = self._variables, self._engine
-        variables.begin(
-            Transaction(
-                engine,
-                modes.isolation or variables.level,
-                read_only=variables.read_only if modes.read_only is None else modes.read_only,
-                began_ms=engine.clock.now_ms(),
-                idle_timeout_ms=engine.project.idle_transaction_ms,
-            )
-        )
-
-    def _bounded(self, statement: Begin | Commit | Rollback | RollbackTo) -> Result:
-        """Begins or ends a transaction block; where there is none to end, nothing is done, as in PostgreSQL."""
-        variables, block = self._variables, self._variables.transaction
-        if isinstance(statement, Begin):
-            if block is None:
-                self._begin(statement.modes)
-            else:
-                with self._failing():
-                    block.begin_statement(queries=False)
-                warn("there is already a transaction in progress", "25001")
-            return Result(_command(statement))
-        if isinstance(statement, RollbackTo):
-            self._block(statement).roll_back_to(statement.name)
-            variables.roll_back_to(statement.name)
-            return Result("ROLLBACK")
-        if block is None:
-            if statement.chain:
-                self._block(statement)
-            warn("there is no transaction in progress", "25P01")
-            return Result("COMMIT" if isinstance(statement, Commit) else "ROLLBACK")
-        commits = isinstance(statement, Commit) and not block.is_failed
-        if commits:
-            with self._failing():
-                block.begin_statement(queries=False)
-            variables.commit()
-        else:
-            variables.roll_back()
-        if statement.chain:
-            self._begin(TransactionModes(block.level, block.read_only))
-        return Result("COMMIT" if commits else "ROLLBACK")
-
-    def _block(self, statement: Statement) -> Transaction:
-        """Returns the block that is open.
-
-        Raises:
-            NoActiveTransaction: There is none.
-        """
-        block = self._variables.transaction
-        if block is None:
-            raise NoActiveTransaction(f"{_command(statement)} can only be used in transaction blocks", hint="BEGIN.")
-        return block
 
     def _bound_anew_while_lost(self, carry_out: Callable[[], Result]) -> Result:
         """Carries out a statement, again as long as what its names stood for has gone meanwhile: nothing was written.
@@ -490,219 +321,6 @@ class Session:
                 if lost is None:
                     raise
                 raise lost from None  # the name has gone with what it stood for
-
-    def _sequenced(self, statement: Statement, parameters: Sequence[object]) -> Result:
-        match statement:
-            case Select() | Subscribe():
-                return self._read(statement, parameters)
-            case Insert():
-                return self._writes.insert(statement, [parameters], self._circumstances())
-            case Delete():
-                return self._writes.delete(statement, parameters, self._circumstances())
-            case Update():
-                return self._writes.update(statement, parameters, self._circumstances())
-            case Copy():
-                return self._writes.copy(statement, self._circumstances())
-            case CopyFromClient():
-                return self._writes.copy_from_client(statement, self._client(statement), self._circumstances())
-            case CopyToClient():
-                self._client(statement)
-                return self._copy_to_client(statement, parameters)
-            case CopyToFile():
-                return self._copy_to_file(statement, parameters)
-            case Declare():
-                return self._declare(statement, parameters)
-            case Fetch():
-                return self._fetch(statement)
-            case CloseCursor(name=None):
-                self._variables.close_cursors(*self._variables.cursors)
-                return Result("CLOSE CURSOR ALL")
-            case CloseCursor(name=str(name)):
-                self._variables.cursor(name)
-                self._variables.close_cursors(name)
-                return Result("CLOSE CURSOR")
-            case CreateRole() | AlterRole() | DropRole() | Grant() | GrantRole():
-                return Result(change_roles(self._names, statement))
-            case Truncate():
-                begin = partial(self._begin, TransactionModes(None, None))
-                return truncate(self._writes, self._variables, begin, statement, self._circumstances())
-            case Refresh():
-                self._names.object(statement.name, "materialized view")
-                return Result("REFRESH MATERIALIZED VIEW")  # it is what its query says at every time
-            case (
-                CreateSource()
-                | CreateSink()
-                | CreateCheck()
-                | CreateTable()
-                | CreateView()
-                | CreateMaterializedView()
-                | CreateIndex()
-                | CreateType()
-                | CreateSecret()
-                | CreateConnection()
-            ):
-                if self._variables.zone != UTC and isinstance(
-                    statement, CreateCheck | CreateTable | CreateView | CreateMaterializedView
-                ):
-                    check_definition_in(self._variables.zone, statement, self._names)
-                return Result(ddl.create(self._names, statement, self._progress))
-            case CreateTableAs():
-                return create_table_as(self._peeks, self._names, statement, parameters, self._circumstances())
-            case CreateSchema():
-                return Result(ddl.create_schema(self._names, statement))
-            case Drop():
-                return Result(ddl.drop(self._names, statement))
-            case AlterTable():
-                alter_table(self._peeks, self._names, statement, self._circumstances())
-                return Result("ALTER TABLE")
-            case AlterRename() | AlterReset() | AlterType() | AlterMeans() | AlterRetainHistory():
-                return Result(ddl.alter(self._names, statement))
-            case Comment():
-                return Result(ddl.comment(self._names, statement))
-            case Explain():
-                return Explaining(self._engine, self._reads).explained(statement, parameters)
-            case Savepoint():
-                self._block(statement).save(statement.name)
-                self._variables.save(statement.name)
-                return Result("SAVEPOINT")
-            case ReleaseSavepoint():
-                self._block(statement).release(statement.name)
-                self._variables.release(statement.name)
-                return Result("RELEASE")
-            case SetTransaction():
-                if not statement.of_session:
-                    self._block(statement)
-                self._variables.set_modes(statement.modes, of_session=statement.of_session)
-                return Result("SET")
-            case SetSetting():
-                self._variables.set(statement.name, statement.value, is_local=statement.is_local)
-                return Result(statement.text.split(maxsplit=1)[0].upper())
-            case ResetAll():
-                self._variables.reset_all()
-                return Result("RESET")
-            case Unlisten():
-                return Result("UNLISTEN")
-            case Deallocate(name=name):
-                return self._deallocate(name)
-            case Discard(what=what):
-                return self._discard(what)
-            case ShowSetting(name=None):
-                return every_setting(self._variables)
-            case ShowSetting(name=str(name)):
-                return Result("SHOW", (Column(name, TEXT, False),), ((self._variables.get(name),),), 1)
-            case Show():
-                columns, rows = show(self._peeks, self._names, statement, parameters)
-                return Result("SHOW", columns, rows, len(rows))
-            case _:
-                _refuse(statement)
-
-    def _circumstances(self) -> Circumstances:
-        """Returns what a statement that begins now is to know of the clock and the session.
-
-        In a transaction block the clock stands where it was when that began.
-        """
-        block = self._variables.transaction
-        now_ms = self._engine.clock.now_ms() if block is None else block.began_ms
-        return self._variables.circumstances(now_ms, self._facts)
-
-    # ---- reads
-
-    @property
-    def _reads(self) -> Reads:
-        return Reads(self._peeks, self._names, self._variables, self._circumstances, self._progress)
-
-    def _read(self, query: Select | Subscribe, parameters: Sequence[object]) -> Result:
-        if isinstance(query, Select):
-            return self._reads.select(query, parameters)
-        return self._reads.subscribe(query, parameters)
-
-    # ---- what is the session's own
-
-    def _deallocate(self, name: str | None) -> Result:
-        """Forgets one statement that the client has prepared, or all.
-
-        Raises:
-            UndefinedStatement: There is none of the name.
-        """
-        client = self._variables.client
-        is_there = client is not None and client.forget_prepared(name)
-        if name is not None and not is_there:
-            raise UndefinedStatement(f'prepared statement "{name}" does not exist')
-        return Result("DEALLOCATE ALL" if name is None else "DEALLOCATE")
-
-    def _discard(self, what: str) -> Result:
-        """Makes the session what it was when it began, or drops its temporary objects; there are no plans kept.
-
-        Raises:
-            ActiveTransaction: All is to go, while a block is open.
-        """
-        variables = self._variables
-        if what == "all":
-            if variables.transaction is not None:
-                raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block", hint="COMMIT first.")
-            variables.close_cursors(*variables.cursors)
-            variables.reset_all()
-            self._deallocate(None)
-        if what in ("all", "temp"):
-            self._names.close()
-        return Result(f"DISCARD {what.upper()}")
-
-    # ---- cursors and COPY
-
-    def _declare(self, statement: Declare, parameters: Sequence[object]) -> Result:
-        """Executes the query of a cursor.
-
-        Raises:
-            NoActiveTransaction: It would be gone with its own statement.
-            DuplicateCursor: There is one of its name.
-        """
-        variables = self._variables
-        if variables.transaction is None and not statement.holds:
-            raise NoActiveTransaction(
-                "DECLARE CURSOR can only be used in transaction blocks", hint="BEGIN, or declare it WITH HOLD."
-            )
-        if statement.name in variables.cursors:
-            raise DuplicateCursor(f'cursor "{statement.name}" already exists', hint="CLOSE it, or choose another name.")
-        result = self._read(statement.query, parameters)
-        variables.declare(
-            statement.name, DeclaredCursor(result, variables.transaction, statement.holds, statement.scrolls)
-        )
-        return Result("DECLARE CURSOR")
-
-    def _fetch(self, statement: Fetch) -> Result:
-        cursor = self._variables.cursor(statement.name)
-        rows = cursor.fetch(statement, self._engine.clock)
-        if statement.moves:
-            return Result(f"MOVE {len(rows)}", rowcount=len(rows))
-        return Result(f"FETCH {len(rows)}", cursor.result.columns, rows, len(rows))
-
-    def _client(self, statement: Statement) -> WireClient:
-        """Returns who sends or gets the rows of a COPY.
-
-        Raises:
-            NotSupportedError: Nobody does: the session is a program's own.
-        """
-        if self._variables.client is None:
-            raise NotSupportedError(
-                "COPY FROM STDIN and COPY TO STDOUT are for clients of PostgreSQL's protocol",
-                hint="Use executemany() to write many rows, and SELECT to read them; or connect to mz-dagster serve.",
-                position=statement.offset + 1,
-            )
-        return self._variables.client
-
-    def _copy_to_client(self, statement: CopyToClient, parameters: Sequence[object]) -> Result:
-        result = self._read(copied_query(statement), parameters)
-        return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
-
-    def _copy_to_file(self, statement: CopyToFile, parameters: Sequence[object]) -> Result:
-        try:
-            path = self._engine.project.output_path(statement.path)
-        except FolderNotAllowed as error:
-            error.position = statement.path_offset + 1
-            raise
-        result = self._read(copied_query(statement), parameters)
-        copy_to_file(path, result, statement.format, self._variables.zone)
-        return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
 
 
 @only_our_errors()
@@ -733,18 +351,3 @@ def _check_count(statement: Statement, parameters: Sequence[object]) -> None:
         raise UndefinedParameter(
             f"{len(parameters)} values for {statement.parameters} parameters", hint="Give one value for each ?."
         )
-
-
-def _command(statement: Statement) -> str:
-    """Returns what a statement is called in messages: its leading words."""
-    words = statement.text.upper().split()
-    count = 2 if words[0] in ("CREATE", "ALTER", "DROP", "COMMENT", "START", "ROLLBACK", "SET", "TRUNCATE") else 1
-    return " ".join(words[:count]).rstrip(";")
-
-
-def _refuse(statement: Statement) -> NoReturn:
-    raise NotSupportedError(
-        f"{_command(statement)} is not supported yet",
-        hint="See docs/sql.md for the statements that are.",
-        position=1,
-    )

@@ -1,8 +1,8 @@
 """Who may connect: the owner, with a password that is made by chance and lies in a file that only the owner can read.
 
-Other roles have theirs by SQL (`adapter.roles`). The file is one that libpq reads (`PGPASSFILE`), so that whoever may
-read it need not type the password. A server keeps of it in memory what SCRAM needs to compare it; unknown users are
-compared with what nobody knows, and take as long.
+Other roles have theirs by SQL (`adapter.sequence.roles`). The file is one that libpq reads (`PGPASSFILE`), so that
+whoever may read it need not type the password. A server keeps of it in memory what SCRAM needs to compare it; unknown
+users are compared with what nobody knows, and take as long.
 """
 
 from __future__ import annotations

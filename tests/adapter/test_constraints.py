@@ -202,3 +202,14 @@ def test_copy_evaluates_no_default_of_a_column_that_the_file_has(evaluated: Conn
     (tmp_path / "rows.csv").write_text("7\n8\n")
     assert evaluated.execute("COPY t (a) FROM 'rows.csv' WITH (FORMAT CSV)").rowcount == 2
     assert evaluated.execute("SELECT a, b FROM t ORDER BY a").fetchall() == [(7, "y"), (8, "y")]
+
+
+def test_several_tables_are_truncated_all_or_none(sparkless: Connection) -> None:
+    for name in ("a", "b"):
+        sparkless.execute(f"CREATE TABLE {name} (i integer)")
+        sparkless.execute(f"INSERT INTO {name} VALUES (1)")
+    with pytest.raises(Error, match="nothing"):
+        sparkless.execute("TRUNCATE a, b, nothing")
+    assert sparkless.execute("SELECT count(*) FROM a").fetchall() == [(1,)]
+    sparkless.execute("TRUNCATE a, b")
+    assert sparkless.execute("SELECT count(*) FROM a UNION ALL SELECT count(*) FROM b").fetchall() == [(0,), (0,)]

@@ -12,10 +12,11 @@ from types import ModuleType
 
 import pytest
 
-from mz_dagster.adapter import Engine, Project, Session, catalog_definitions, ddl, definition_cache, project_files
+from mz_dagster.adapter import Engine, Project, Session, catalog_definitions, definition_cache, project_files
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache
 from mz_dagster.adapter.project_files import load_project
+from mz_dagster.adapter.sequence import create
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
@@ -272,7 +273,7 @@ def test_what_is_created_is_bound_once_and_as_others_bind_it(
         monkeypatch.setattr(module, "define", counted)
 
     defining(catalog_definitions)
-    defining(ddl)
+    defining(create)
     views = {
         "plain": "SELECT k + 1 AS k, date_trunc('day', at) AS day FROM t WHERE at > '2024-01-01'",
         "grouped": "SELECT day, count(*) AS n FROM plain GROUP BY day",

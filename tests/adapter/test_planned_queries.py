@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from mz_dagster.adapter import Connection, Isolation, reads, writes
+from mz_dagster.adapter import Connection, Isolation
 from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.planned_queries import LookupPlan, PlannedQueries
+from mz_dagster.adapter.sequence import insert, select
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error
 from mz_dagster.scalars.scalar import Literal
@@ -54,9 +55,9 @@ def worked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         patched.setattr(module, name, noted)
 
     with monkeypatch.context() as patched:
-        for module, name in ((parsed_texts, "split"), (parsed_texts, "parse_statement"), (reads, "bind_query")):
+        for module, name in ((parsed_texts, "split"), (parsed_texts, "parse_statement"), (select, "bind_query")):
             noting(module, name)
-        noting(writes, "bind_insert_many")
+        noting(insert, "bind_insert_many")
         noting(Peeks, "planned")
         yield done
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
-from mz_dagster.adapter.writes import AmbiguousUpdate
+from mz_dagster.adapter.sequence.update import AmbiguousUpdate
 from mz_dagster.errors import Error
 from tests.adapter.evaluated import evaluate_peeks
 from tests.postgres_server import Postgres

@@ -11,11 +11,15 @@ below the URL any more for example would not, and then nothing is altered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.connection_users import check_users
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.catalog import ObjectRow, Redefinition
 from mz_dagster.notices import tell
 from mz_dagster.sql import parse
@@ -31,14 +35,15 @@ from mz_dagster.sql.connection_statements import (
 from mz_dagster.sql.errors import UndefinedTable
 
 
-def alter_means(names: Names, statement: AlterMeans) -> str:
-    """Gives a connection other options, or has a secret be somewhere else; returns the command tag.
+def alter_means(context: Context, statement: AlterMeans, _: Sequence[object]) -> Result:
+    """Gives a connection other options, or has a secret be somewhere else.
 
     Raises:
         InvalidTableDefinition: It would be none that CREATE CONNECTION makes.
         UsedOtherwise: Something that uses it would not bind any more.
         Redefined: Somebody else altered it meanwhile.
     """
+    names = context.names
     kind = "connection" if isinstance(statement, AlterConnection) else "secret"
     row = _named(names, statement, kind)
     if row is not None:
@@ -51,7 +56,7 @@ def alter_means(names: Names, statement: AlterMeans) -> str:
             assert isinstance(statement, AlterSecret)
             text = secret_text(created.name, statement.reference)
         _alter(names, row, text)
-    return f"ALTER {kind.upper()}"
+    return Result(f"ALTER {kind.upper()}")
 
 
 def _named(names: Names, statement: AlterMeans, kind: str) -> ObjectRow | None:

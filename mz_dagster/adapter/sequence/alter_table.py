@@ -9,7 +9,7 @@ it or after it. One that took another's place has no history before that time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import (
     COMMENTS,
@@ -50,7 +52,13 @@ from mz_dagster.sql.table_text import table_text
 Row = tuple[Any, ...]
 
 
-def alter_table(peeks: Peeks, names: Names, statement: AlterTable, circumstances: Circumstances) -> None:
+def alter_table(context: Context, statement: AlterTable, _: Sequence[object]) -> Result:
+    """Changes a table."""
+    _altered(context.peeks, context.names, statement, context.circumstances())
+    return Result("ALTER TABLE")
+
+
+def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: Circumstances) -> None:
     """Changes a table.
 
     Raises:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mz_dagster.adapter.access import InsufficientPrivilege, owner_name
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.passwords import verifier_text
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.catalog import EVERYBODY, RoleRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -32,8 +35,10 @@ class InvalidGrant(ProgrammingError):
     sqlstate = "0LP01"
 
 
-def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Grant | GrantRole) -> str:
-    """Executes a statement about roles, and returns its command tag.
+def change_roles(
+    context: Context, statement: CreateRole | AlterRole | DropRole | Grant | GrantRole, _: Sequence[object]
+) -> Result:
+    """Executes a statement about roles.
 
     Raises:
         DuplicateObject: There is a role of the name.
@@ -42,22 +47,23 @@ def change_roles(names: Names, statement: CreateRole | AlterRole | DropRole | Gr
         InsufficientPrivilege: It is about another role than that of the session, which is not the owner's.
         InvalidGrant: A role would be a member of itself.
     """
+    names = context.names
     match statement:
         case CreateRole():
             _create(names, statement)
-            return "CREATE ROLE"
+            return Result("CREATE ROLE")
         case AlterRole():
             _alter(names, statement)
-            return "ALTER ROLE"
+            return Result("ALTER ROLE")
         case DropRole():
             _drop(names, statement)
-            return "DROP ROLE"
+            return Result("DROP ROLE")
         case Grant():
             _grant(names, statement)
-            return "REVOKE" if statement.revokes else "GRANT"
+            return Result("REVOKE" if statement.revokes else "GRANT")
         case GrantRole():
             _grant_role(names, statement)
-            return "REVOKE ROLE" if statement.revokes else "GRANT ROLE"
+            return Result("REVOKE ROLE" if statement.revokes else "GRANT ROLE")
 
 
 def _create(names: Names, statement: CreateRole) -> None:

@@ -1,4 +1,4 @@
-"""SELECT and SUBSCRIBE of a session: bound, executed, and their rows as the session gets them."""
+"""SELECT: bound, planned unless it was before, peeked, and its rows as the session gets them."""
 
 from __future__ import annotations
 
@@ -6,59 +6,50 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mz_dagster.adapter import introspection
-from mz_dagster.adapter.access import InsufficientPrivilege
 from mz_dagster.adapter.backend_signals import Signal
-from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.config_calls import ConfigCall
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.planned_queries import DescribedQuery, PlannedQuery, QueryKey, with_types
-from mz_dagster.adapter.polled_subscription import PolledRows
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, user_rows
-from mz_dagster.adapter.subscribe_envelopes import Envelope
-from mz_dagster.adapter.subscriptions import subscribe
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
 from mz_dagster.adapter.timestamps import AsOfTime
 from mz_dagster.adapter.variables import Variables
-from mz_dagster.compute import Progress
-from mz_dagster.errors import Error, NotSupportedError
 from mz_dagster.plan.rewriting import gets_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
-from mz_dagster.sql import (
-    BoundQuery,
-    CopyToClient,
-    CopyToFile,
-    Name,
-    Select,
-    SqlText,
-    Subscribe,
-    bind_query,
-    bind_time,
-)
+from mz_dagster.sql import BoundQuery, Select, SqlText, bind_query
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.finishing import ordered_rows
-from mz_dagster.sql.query_clauses import table_query
+
+
+def select(context: Context, statement: Select, parameters: Sequence[object]) -> Result:
+    """Returns the rows of a query."""
+    return reads_of(context).select(statement, parameters)
+
+
+def reads_of(context: Context) -> Reads:
+    """Returns what executes the queries of a session."""
+    return Reads(context.peeks, context.names, context.variables, context.circumstances)
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Executes what a session reads.
+    """Executes the queries of a session.
 
     Attributes:
         peeks: Reads plans.
         names: What names denote.
         variables: The session's settings.
         circumstances: Returns what a statement that begins now is to know.
-        progress: Receives the story of what takes long.
     """
 
     peeks: Peeks
     names: Names
     variables: Variables
     circumstances: Callable[[], Circumstances]
-    progress: Progress
 
     def select(self, statement: Select, parameters: Sequence[object]) -> Result:
         """Returns the rows of a query."""
@@ -68,28 +59,10 @@ class Reads:
         if (config := ConfigCall.of(statement.query)) is not None:
             asked = self.select(replace(statement, query=config.query), parameters)
             return config.carried_out(asked, self.variables)
-        return self._selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
+        return self.selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
 
-    def subscribe(self, statement: Subscribe, parameters: Sequence[object]) -> Result:
-        """Returns the rows of a subscription.
-
-        Raises:
-            ActiveTransaction: The block that is open has written, which the subscription would not tell.
-        """
-        if self.peeks.transaction is not None and self.peeks.transaction.written:
-            raise ActiveTransaction(
-                "SUBSCRIBE cannot run in a transaction that has written",
-                detail="Nobody but the transaction sees what it writes before it commits.",
-                hint="COMMIT first.",
-            )
-        target = statement.target
-        query = target if isinstance(target, SqlText) else table_query(target)
-        timeline = self._timeline_of_own(query, parameters)
-        if timeline is not None:
-            return self._polled(statement, query, parameters, timeline)
-        return subscribe(self.peeks, self.names, statement, parameters, self.progress)
-
-    def _selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
+    def selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
+        """Returns the rows of a query, as peeks read it."""
         plans = peeks.engine.planned_queries
         state = plans.state(peeks.engine.catalog)
         parameters = with_types(parameters)
@@ -161,62 +134,3 @@ class Reads:
         if any(introspection.by_id(id) is not None for id in named):
             return False
         return not QueryIndexes(peeks.engine).may_serve(named)
-
-    def _timeline_of_own(self, query: SqlText, parameters: Sequence[object]) -> str | None:
-        """Returns the timeline of a query that reads the catalog's own relations; None of any other query.
-
-        It is that of what the query reads beside them, or else the project's. What does not bind is no such query: the
-        error is told by who maintains it.
-        """
-        engine = self.peeks.engine
-        try:
-            bound = bind_query(query, self.names, params=parameters, circumstances=self.circumstances())
-        except InsufficientPrivilege:
-            raise
-        except Error:
-            return None
-        read = {get.id for get in gets_of(bound.relation)}
-        if not any(introspection.by_id(id) is not None for id in read):
-            return None
-        state = engine.catalog.state()
-        timelines = {row.timeline for id in read if (row := state.collection(id)) is not None}
-        return min(filter(None, timelines), default=engine.project.timeline)
-
-    def _polled(self, statement: Subscribe, query: SqlText, parameters: Sequence[object], timeline: str) -> Result:
-        """Returns the rows of a subscription to what has no history.
-
-        Raises:
-            NotSupportedError: They are asked for as of a time.
-        """
-        if statement.as_of is not None:
-            raise NotSupportedError(
-                "a subscription to the catalog's own relations has no AS OF",
-                detail="They say what is there now, and nothing of any other time.",
-                hint="Leave AS OF away.",
-            )
-
-        def execute(time: AsOfTime) -> Result:
-            peeks = replace(self.peeks, facts=self.peeks.facts.anew(), transaction=None)
-            return self._selected(peeks, query, parameters, time)
-
-        bound = bind_query(query, self.names, params=parameters, circumstances=self.circumstances())
-        shown = named_columns(bound.relation_type.columns)
-        envelope = Envelope.of(statement.envelope, shown, with_progress=statement.progress)
-        stream = PolledRows(
-            self.peeks.engine,
-            timeline,
-            execute,
-            envelope,
-            snapshot=statement.snapshot,
-            up_to=None if statement.up_to is None else bind_time(statement.up_to, params=parameters),
-            session=self.names.session,
-        )
-        return Result("SUBSCRIBE", envelope.columns, stream=stream)
-
-
-def copied_query(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
-    """Returns the query of what a COPY writes."""
-    source = statement.source
-    if not isinstance(source, Name):
-        return source
-    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)

@@ -9,7 +9,8 @@ from typing import Any
 from mz_dagster.adapter.checking import CheckResult, check_results
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Constant, Filter
 from mz_dagster.scalars.scalar import Literal
@@ -18,7 +19,6 @@ from mz_dagster.sql import Name, Show, bind_predicate
 from mz_dagster.sql.schemas import PUBLIC, names_in
 
 Row = tuple[Any, ...]
-Shown = tuple[tuple[Column, ...], tuple[Row, ...]]
 
 _TITLES: Mapping[str, tuple[str, ...]] = {
     "columns": ("name", "nullable", "type"),
@@ -41,13 +41,13 @@ _KINDS = {
 }
 
 
-def show(peeks: Peeks, names: Names, statement: Show, parameters: Sequence[object] = ()) -> Shown:
+def show(context: Context, statement: Show, parameters: Sequence[object]) -> Result:
     """Returns columns and rows of a SHOW statement, ordered by the first column.
 
     Raises:
         UndefinedTable: It is about an object that does not exist.
     """
-    columns, rows = shown_columns(statement), _listed(names, statement)
+    columns, rows = shown_columns(statement), _listed(context.names, statement)
     if statement.pattern is not None:
         pattern = _like(statement.pattern)
         rows = [row for row in rows if row[0] is not None and pattern.fullmatch(row[0])]
@@ -55,8 +55,9 @@ def show(peeks: Peeks, names: Names, statement: Show, parameters: Sequence[objec
         type_ = RelationType(columns)
         cells = tuple(tuple(Literal(cell, TEXT) for cell in row) for row in rows)
         predicate = bind_predicate(type_, statement.predicate, params=parameters)
-        rows = peeks.peek(Filter(Constant(cells, type_), (predicate,)), None)
-    return columns, tuple(sorted(rows, key=lambda row: row[0] or ""))
+        rows = [*context.peeks.peek(Filter(Constant(cells, type_), (predicate,)), None)]
+    shown = tuple(sorted(rows, key=lambda row: row[0] or ""))
+    return Result("SHOW", columns, shown, len(shown))
 
 
 def shown_columns(statement: Show) -> tuple[Column, ...]:

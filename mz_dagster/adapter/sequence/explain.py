@@ -9,8 +9,9 @@ from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.peeks import ReadReport
 from mz_dagster.adapter.query_indexes import QueryIndexes
-from mz_dagster.adapter.reads import Reads
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.select import Reads, reads_of
 from mz_dagster.compute.placement.explained import placement
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
@@ -23,8 +24,18 @@ from mz_dagster.sql import Explain, Name, Select, SqlText, bind_query
 _COLUMNS = (Column("plan", TEXT, False),)
 
 
+def explain(context: Context, statement: Explain, parameters: Sequence[object]) -> Result:
+    """Returns the plan of what is explained, and what its operators cost if it is executed."""
+    explaining = _Explaining(context.engine, reads_of(context))
+    return (
+        explaining.analyzed(statement, parameters)
+        if statement.analyzes
+        else explaining.explained(statement, parameters)
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class Explaining:
+class _Explaining:
     """Explains.
 
     Attributes:
@@ -36,9 +47,7 @@ class Explaining:
     reads: Reads
 
     def explained(self, statement: Explain, parameters: Sequence[object]) -> Result:
-        """Returns the plan of what is explained, and what its operators cost if it is executed."""
-        if statement.analyzes:
-            return self._analyzed(statement, parameters)
+        """Returns the plan of what is explained."""
         relation, plan = self._explained(statement, parameters)
         parts = []
         if statement.stage in ("plan", "logical"):
@@ -81,7 +90,7 @@ class Explaining:
         relation = optimize(read)
         return relation, definition.plan or lower_to_maintained_plan(relation, definition.relation_type.names)
 
-    def _analyzed(self, statement: Explain, parameters: Sequence[object]) -> Result:
+    def analyzed(self, statement: Explain, parameters: Sequence[object]) -> Result:
         """Returns a query's plan and what it cost, by executing it."""
         assert isinstance(statement.target, SqlText), "only queries are analyzed"
         clock, report = self.engine.clock, ReadReport()

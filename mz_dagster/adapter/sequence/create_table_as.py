@@ -18,26 +18,24 @@ from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, NameTaken, NewObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import BoundQuery, ColumnDefinition, CreateTableAs, bind_rows
-from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.table_text import table_text
 
 
-def create_table_as(
-    peeks: Peeks, names: Names, statement: CreateTableAs, parameters: Sequence[object], circumstances: Circumstances
-) -> Result:
+def create_table_as(context: Context, statement: CreateTableAs, parameters: Sequence[object]) -> Result:
     """Creates a table of the rows of a query, all at one time.
 
     Raises:
         NameTaken: The name denotes something already, and IF NOT EXISTS was not said.
         WriteContended: What the query reads was changed again and again, until the deadline; nothing was created.
     """
-    engine = peeks.engine
+    engine, peeks, names, circumstances = context.engine, context.peeks, context.names, context.circumstances()
     name = statement.name.last
     try:
         names.check_free(statement.name, temporary=statement.temporary)

@@ -16,13 +16,16 @@ binding: one that is replaced by what is no label is an error of the type only i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter.alter_in_place import readers_of
 from mz_dagster.adapter.definition import Definition, define_stored
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.replanning import recreate, with_readers
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.defined import named
 from mz_dagster.catalog import ObjectRow, TypeAlteration
 from mz_dagster.errors import Error, ProgrammingError, first_line
 from mz_dagster.formalism import GlobalId
@@ -46,7 +49,7 @@ class LabelUsed(ProgrammingError):
     sqlstate = "2BP01"
 
 
-def alter_values(engine: Engine, row: ObjectRow, statement: AlterType) -> dict[GlobalId, GlobalId]:
+def _alter_values(engine: Engine, row: ObjectRow, statement: AlterType) -> dict[GlobalId, GlobalId]:
     """Gives a type a value, or one of its values another label.
 
     Returns:
@@ -204,3 +207,17 @@ class _WithValue:
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
         return self.resolver.names()
+
+
+def alter_type(context: Context, statement: AlterType, _: Sequence[object]) -> Result:
+    """Gives a type another value, or a value another label.
+
+    Raises:
+        UndefinedType: There is no such type.
+    """
+    names = context.names
+    row = named(names, statement.name, "type", if_exists=False)
+    assert row is not None
+    for old, new in _alter_values(names.engine, row, statement).items():
+        names.follow(old, new)
+    return Result("ALTER TYPE")

@@ -1,0 +1,72 @@
+"""ALTER of a name, of the history that is kept, and of where a source or sink stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.rewriting_sinks import rewrite_sink
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.defined import named, refuse_in_block
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.sql import AlterRename, AlterReset, AlterRetainHistory
+from mz_dagster.sql.errors import WrongObjectKind
+from mz_dagster.storage.source.table_source import TableSource
+
+#: The kinds of objects that PostgreSQL's ALTER TABLE renames.
+_RELATIONS = ("table", "view", "materialized view", "index")
+
+
+def rename(context: Context, statement: AlterRename, _: Sequence[object]) -> Result:
+    """Gives an object another name.
+
+    Raises:
+        NameTaken: The new name denotes something already.
+    """
+    names = context.names
+    found = names.find(statement.name)
+    kind = (
+        found.kind if statement.kind == "table" and found is not None and found.kind in _RELATIONS else statement.kind
+    )
+    row = named(names, statement.name, kind, statement.if_exists)
+    if row is not None:
+        if names.is_temporary(row.id):
+            refuse_in_block(names, "ALTER ... RENAME of a temporary object", "Rename it before BEGIN.")
+        if row.kind in ("schema", "type", "source"):
+            refuse_in_block(names, f"ALTER {row.kind.upper()}")
+        names.rename(row, statement.new_name)
+    return Result(f"ALTER {statement.kind.upper()}")
+
+
+def reset(context: Context, statement: AlterReset, _: Sequence[object]) -> Result:
+    """Has a source go on from the newest version of what it reads, or a sink write anew all that it reads.
+
+    Raises:
+        WrongObjectKind: It is no source of a table.
+    """
+    names = context.names
+    row = named(names, statement.name, statement.kind, statement.if_exists)
+    if row is not None and statement.kind == "sink":
+        rewrite_sink(names.engine, row.id)
+    elif row is not None:
+        source = names.engine.definitions.source(row.id)
+        if not isinstance(source, TableSource):
+            raise WrongObjectKind(
+                f'source "{statement.name}" cannot be reset',
+                detail="It has read files one by one, and each is still what it was or it is not.",
+                hint="Put files back that are gone or changed, or drop the source and create it anew.",
+                position=statement.name.offset + 1,
+            )
+        names.engine.reset(row.id, source)
+    return Result(f"ALTER {statement.kind.upper()}")
+
+
+def alter_retain_history(context: Context, statement: AlterRetainHistory, _: Sequence[object]) -> Result:
+    """Sets or resets how much history an object keeps."""
+    names = context.names
+    row = named(names, statement.name, statement.kind, statement.if_exists)
+    if row is not None:
+        if not row.has_collection:
+            raise ProgrammingError(f'"{statement.name}" keeps no history of its own', hint="Alter what it reads.")
+        names.engine.catalog.set_retention(row.id, statement.retain_history_ms)
+    return Result(f"ALTER {statement.kind.upper()}")

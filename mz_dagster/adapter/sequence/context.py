@@ -1,0 +1,115 @@
+"""The context of a statement: the session that it is carried out for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from mz_dagster.adapter.dml import Autocommit
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.group_commit import QueuedWrite
+from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.sequence.written import Writes
+from mz_dagster.adapter.system_catalogs import FactsOnDemand
+from mz_dagster.adapter.transaction import NoActiveTransaction, Transaction
+from mz_dagster.adapter.variables import Variables
+from mz_dagster.adapter.wire_client import WireClient
+from mz_dagster.compute import Progress
+from mz_dagster.errors import NotSupportedError
+from mz_dagster.sql import Statement, TransactionModes
+from mz_dagster.sql.circumstances import Circumstances
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a statement is carried out with. What hangs on the block that is open is as it is when that is asked for.
+
+    Attributes:
+        engine: The project.
+        names: What names denote in the session.
+        variables: The session's settings, its block and its cursors.
+        progress: Receives the story of what takes long.
+        queue: Takes what is written to be sealed with others' writes; None where it is sealed at once.
+        failing: Has the block that is open fail if what is done within fails.
+    """
+
+    engine: Engine
+    names: Names
+    variables: Variables
+    progress: Progress
+    queue: list[QueuedWrite] | None
+    failing: Callable[[], AbstractContextManager[None]]
+
+    @property
+    def facts(self) -> FactsOnDemand:
+        """What the system's catalogs say of the session."""
+        return FactsOnDemand(lambda: self.names.facts(self.variables.settings(), self.variables.user))
+
+    @property
+    def peeks(self) -> Peeks:
+        """What reads at a time that the session may read at."""
+        block = self.variables.transaction
+        isolation = self.variables.isolation if block is None else block.isolation
+        return Peeks(self.engine, isolation, self.facts, block)
+
+    @property
+    def writes(self) -> Writes:
+        """What writes tables, in the block that is open or at once."""
+        appender = self.variables.transaction or Autocommit(self.engine, self.queue)
+        return Writes(self.engine, self.peeks, self.names, appender)
+
+    def circumstances(self) -> Circumstances:
+        """Returns what a statement that begins now is to know of the clock and the session.
+
+        In a transaction block the clock stands where it was when that began.
+        """
+        block = self.variables.transaction
+        now_ms = self.engine.clock.now_ms() if block is None else block.began_ms
+        return self.variables.circumstances(now_ms, self.facts)
+
+    def begin(self, modes: TransactionModes) -> None:
+        """Opens a transaction block."""
+        variables, engine = self.variables, self.engine
+        variables.begin(
+            Transaction(
+                engine,
+                modes.isolation or variables.level,
+                read_only=variables.read_only if modes.read_only is None else modes.read_only,
+                began_ms=engine.clock.now_ms(),
+                idle_timeout_ms=engine.project.idle_transaction_ms,
+            )
+        )
+
+    def block(self, statement: Statement) -> Transaction:
+        """Returns the block that is open.
+
+        Raises:
+            NoActiveTransaction: There is none.
+        """
+        block = self.variables.transaction
+        if block is None:
+            raise NoActiveTransaction(f"{command(statement)} can only be used in transaction blocks", hint="BEGIN.")
+        return block
+
+    def client(self, statement: Statement) -> WireClient:
+        """Returns who sends or gets the rows of a COPY.
+
+        Raises:
+            NotSupportedError: Nobody does: the session is a program's own.
+        """
+        if self.variables.client is None:
+            raise NotSupportedError(
+                "COPY FROM STDIN and COPY TO STDOUT are for clients of PostgreSQL's protocol",
+                hint="Use executemany() to write many rows, and SELECT to read them; or connect to mz-dagster serve.",
+                position=statement.offset + 1,
+            )
+        return self.variables.client
+
+
+def command(statement: Statement) -> str:
+    """Returns what a statement is called in messages: its leading words."""
+    words = statement.text.upper().split()
+    count = 2 if words[0] in ("CREATE", "ALTER", "DROP", "COMMENT", "START", "ROLLBACK", "SET", "TRUNCATE") else 1
+    return " ".join(words[:count]).rstrip(";")

@@ -1,0 +1,181 @@
+"""COPY: rows of a file or a client are appended as one batch; rows of a query are written to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.copy_to_file import copy_to_file as write_file
+from mz_dagster.adapter.dml import RowUpdate, append_columns, check_not_null
+from mz_dagster.adapter.generated_values import GeneratedValues
+from mz_dagster.adapter.names import TargetFirst
+from mz_dagster.adapter.project import FolderNotAllowed
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.subscribe import queried
+from mz_dagster.adapter.sequence.written import Writes
+from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.adapter.wire_client import WireClient
+from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.plan.relation import Map
+from mz_dagster.plan.semijoin import ONE_ROW
+from mz_dagster.scalars.scalar import Literal
+from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.values import from_stored
+from mz_dagster.sql import Copy, CopyFromClient, CopyToClient, CopyToFile, Name, Select, Subscribe, TableConstraints
+from mz_dagster.sql.circumstances import Circumstances, zone_of
+from mz_dagster.sql.constraints import bind_default
+from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
+from mz_dagster.sql.query_clauses import table_query
+from mz_dagster.storage.copy_csv import read_csv, stored_columns
+from mz_dagster.storage.copy_parquet import read_parquet
+from mz_dagster.storage.plain_cells import moments_as_numbers
+
+Row = tuple[Any, ...]
+Parameters = Sequence[object]
+
+
+def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
+    """Appends the rows of a file, as one batch."""
+    return _copied_from_file(context.writes, statement, context.circumstances())
+
+
+def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters) -> Result:
+    """Appends the rows that a client sends, as one batch."""
+    return _copied_from_client(context.writes, statement, context.client(statement), context.circumstances())
+
+
+def copy_to_client(context: Context, statement: CopyToClient, parameters: Parameters) -> Result:
+    """Returns the rows of a query as a client gets them that asked for them by COPY."""
+    context.client(statement)
+    result = queried(context, _copied_query(statement), parameters)
+    return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
+
+
+def copy_to_file(context: Context, statement: CopyToFile, parameters: Parameters) -> Result:
+    """Writes the rows of a query to a file."""
+    try:
+        path = context.engine.project.output_path(statement.path)
+    except FolderNotAllowed as error:
+        error.position = statement.path_offset + 1
+        raise
+    result = queried(context, _copied_query(statement), parameters)
+    write_file(path, result, statement.format, context.variables.zone)
+    return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
+
+
+def _copied_query(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
+    """Returns the query of what a COPY writes."""
+    source = statement.source
+    if not isinstance(source, Name):
+        return source
+    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)
+
+
+def _copied_from_file(writes: Writes, statement: Copy, circumstances: Circumstances) -> Result:
+    """Appends the rows of a file, as one batch."""
+    row, table = writes.table(statement)
+    names = statement.columns or row.relation_type.names
+    read = _columns(row.relation_type, names, statement)
+    path = writes.engine.project.root / Path(statement.path).expanduser()
+    with zone_of(circumstances):
+        if (csv := statement.csv) is None:
+            found = read_parquet(path, read)
+        else:
+            found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
+                             escape=csv.escape, null=csv.null)  # fmt: skip
+    return _copied(writes, row, table, statement, names, found, circumstances)
+
+
+def _copied_from_client(
+    writes: Writes, statement: CopyFromClient, client: WireClient, circumstances: Circumstances
+) -> Result:
+    """Appends the rows that a client sends, as one batch."""
+    row, table = writes.table(statement)
+    names = statement.columns or row.relation_type.names
+    columns = _columns(row.relation_type, names, statement)
+    with zone_of(circumstances):
+        found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
+    return _copied(writes, row, table, statement, names, found, circumstances)
+
+
+def _copied(
+    writes: Writes,
+    row: ObjectRow,
+    table: CollectionRow,
+    statement: Copy | CopyFromClient,
+    names: Sequence[str],
+    found: Sequence[pa.Array],
+    circumstances: Circumstances,
+) -> Result:
+    """Appends columns that were read."""
+    count = len(found[0]) if found else 0
+    constraints = constraints_of(row.sql)
+    if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
+        return _copy_rows(writes, row, table, statement, dict(zip(names, found, strict=True)), count, circumstances)
+    append_columns(writes.appender, table, statement.table.last, dict(zip(names, found, strict=True)), count)
+    return Result(f"COPY {count}", rowcount=count)
+
+
+def _copy_rows(
+    writes: Writes,
+    row: ObjectRow,
+    table: CollectionRow,
+    statement: Copy | CopyFromClient,
+    found: Mapping[str, pa.Array],
+    count: int,
+    circumstances: Circumstances,
+) -> Result:
+    """Appends the rows of a file to a table that demands more of them than types."""
+    enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
+    given = {
+        one.name: [from_stored(cell, one.type) for cell in moments_as_numbers(found[one.name]).to_pylist()]
+        for one in row.relation_type.columns
+        if one.name in found
+    }
+    rest = [one for one in row.relation_type.columns if one.name not in given]
+    omitted = _defaults(writes, rest, enforcement.constraints, circumstances)
+    columns = [given[name] if name in given else [omitted[name]] * count for name in row.relation_type.names]
+    generate = GeneratedValues.of(writes.engine, enforcement)
+    generated = [i for i, name in enumerate(row.relation_type.names) if name in generate.columns - given.keys()]
+    rows = generate.filled([*zip(*columns, strict=True)], generated)
+
+    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+        check_not_null(now.shown, statement.table.last, rows)
+        return [(one, 1) for one in rows], rows
+
+    return writes.changed("COPY", table, [], decide, lambda _: None, enforcement)
+
+
+def _defaults(
+    writes: Writes, columns: Sequence[Column], constraints: TableConstraints, circumstances: Circumstances
+) -> dict[str, Any]:
+    """Returns what each of some columns is that a row does not say."""
+    scalars = tuple(
+        bind_default(one, constraints.defaults[one.name], circumstances)
+        if one.name in constraints.defaults
+        else Literal(None, one.type)
+        for one in columns
+    )
+    names = tuple(one.name for one in columns)
+    ((*values,),) = writes.peeks.peek_at(writes.peeks.planned(Map(ONE_ROW, scalars, names)), 0)
+    return dict(zip(names, values, strict=True))
+
+
+def _columns(target: RelationType, names: Sequence[str], statement: Copy | CopyFromClient) -> list[Column]:
+    position = statement.table.offset + 1
+    for name in names:
+        if name not in target.names:
+            raise UndefinedColumn(
+                f'column "{name}" of relation "{statement.table}" does not exist',
+                hint=suggestion(name, target.names),
+                position=position,
+            )
+        if names.count(name) > 1:
+            raise DuplicateColumn(f'column "{name}" specified more than once', position=position)
+    return [target.columns[target.names.index(name)] for name in names]

@@ -1,0 +1,46 @@
+"""DELETE: rows that are found at a time are retracted, if they are still there when that takes effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.written import Writes, least_matches
+from mz_dagster.catalog import CollectionRow
+from mz_dagster.sql import Delete, bind_delete
+from mz_dagster.sql.circumstances import Circumstances
+
+Row = tuple[Any, ...]
+Parameters = Sequence[object]
+
+
+def delete(context: Context, statement: Delete, parameters: Parameters) -> Result:
+    """Deletes the rows that the statement says."""
+    return _deleted(context.writes, statement, parameters, context.circumstances())
+
+
+def _deleted(writes: Writes, statement: Delete, parameters: Parameters, circumstances: Circumstances) -> Result:
+    """Deletes the rows that the statement says."""
+    row, table = writes.table(statement)
+    names = writes.resolver(row)
+    bound = bind_delete(statement, row.relation_type, names, params=parameters, circumstances=circumstances)
+    plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
+    reading = [writes.peeks.planned(one) for one in plans]
+
+    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+        *matches, gone = (writes.peeks.peek_at(one, time) for one in reading)
+        written = _with_joined(gone, matches[0], len(now.shown)) if matches else gone
+        return [(one, -1) for one in gone], written
+
+    returned = partial(writes.returned, statement, row, parameters, circumstances)
+    return writes.changed("DELETE", table, reading, decide, returned)
+
+
+def _with_joined(rows: Sequence[Row], matches: Sequence[Row], arity: int) -> list[Row]:
+    """Returns rows of a table, each with what it was joined with."""
+    joined = least_matches(matches, arity)
+    return [(*one, *joined[repr(one)]) for one in rows]

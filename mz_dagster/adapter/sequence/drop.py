@@ -1,0 +1,115 @@
+"""DROP: objects, all or none, with what is said to go with them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from mz_dagster.adapter.block_definitions import BlockDefinitions
+from mz_dagster.adapter.catalog_definitions import called
+from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.defined import named, refuse_in_block
+from mz_dagster.catalog import ObjectRow, StillNeeded
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.notices import tell
+from mz_dagster.sql import Drop
+from mz_dagster.sql.errors import InvalidSchemaName
+from mz_dagster.sql.schemas import BUILT_IN
+
+
+class SchemaRequired(ProgrammingError):
+    """A schema that is always there."""
+
+    sqlstate = "2BP01"
+
+
+def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
+    """Drops objects, all or none.
+
+    Raises:
+        StillNeeded: Others depend on one of them, and CASCADE was not said.
+    """
+    names = context.names
+    if statement.kind in ("schema", "type", "source"):
+        refuse_in_block(names, f"DROP {statement.kind.upper()}")
+    if statement.kind == "schema":
+        return Result(_drop_schemas(names, statement))
+    found = [named(names, name, statement.kind, statement.if_exists) for name in statement.names]
+    block = names.block()
+    if block is not None:
+        _drop_in_block(names, block, [row for row in found if row is not None], statement)
+        return Result(f"DROP {statement.kind.upper()}")
+    _drop_named(names, {row.id for row in found if row is not None}, statement)
+    return Result(f"DROP {statement.kind.upper()}")
+
+
+def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectRow], statement: Drop) -> None:
+    """Has objects with their indexes be dropped when the block that is open commits."""
+    doomed = {row.id for row in rows}
+    for row in rows:
+        if names.is_temporary(row.id):
+            refuse_in_block(names, "DROP of a temporary object", "Drop it before BEGIN.")
+        left = [one for one in _readers(names, {row.id}) if one.id not in doomed and not block.is_gone(one.id)]
+        others = [one for one in left if one.kind not in ("index", "arrangement")]
+        if row.kind != "index" and others:
+            if not statement.cascade:
+                raise StillNeeded(str(row.name), tuple(called(names.as_named(one)) for one in others))
+            while more := [one for one in _readers(names, {one.id for one in others}) if one not in others]:
+                others += more
+            for one in others:
+                if names.is_temporary(one.id):
+                    refuse_in_block(names, "DROP ... CASCADE of a temporary object", "Drop it before BEGIN.")
+                if one.kind not in ("index", "arrangement") and not block.is_gone(one.id):
+                    block.drop(one.id)
+            left += others
+        for one in left:  # indexes go with what they are on
+            if one.id in block.named.values():
+                block.drop(one.id)
+        block.drop(row.id)
+        _tell_cascade(names, [one for one in left if one.id not in doomed])
+
+
+def _drop_named(names: Names, found: Collection[GlobalId], statement: Drop) -> None:
+    """Drops objects, and tells what goes with them."""
+    catalog = names.engine.catalog
+    before = {one.id: one for one in catalog.objects()} if statement.cascade else {}
+    gone = catalog.drop_objects(found, cascade=statement.cascade)
+    _tell_cascade(names, [one for one in before.values() if one.id in gone and one.id not in found])
+
+
+def _tell_cascade(names: Names, gone: Sequence[ObjectRow]) -> None:
+    """Tells what a DROP ... CASCADE drops besides; what belongs to something goes without saying."""
+    of_others = ("index", "arrangement")
+    listed = [f"drop cascades to {one.kind} {called(names.as_named(one))}" for one in gone if one.kind not in of_others]
+    if len(listed) == 1:
+        tell(listed[0])
+    elif listed:
+        tell(f"drop cascades to {len(listed)} other objects", detail="\n".join(listed))
+
+
+def _readers(names: Names, read: Collection[GlobalId]) -> list[ObjectRow]:
+    """Returns what depends on objects, indexes on them included."""
+    return [one for one in names.engine.catalog.objects() if not set(read).isdisjoint(one.dependencies.values())]
+
+
+def _drop_schemas(names: Names, statement: Drop) -> str:
+    found = set()
+    for name in statement.names:
+        if name.last in BUILT_IN:
+            raise SchemaRequired(
+                f"cannot drop schema {name.last} because it is required by the database system",
+                position=name.offset + 1,
+            )
+        try:
+            found.add(names.schema(name).id)
+        except InvalidSchemaName:
+            if not statement.if_exists:
+                raise
+            tell(f'schema "{name.last}" does not exist, skipping')
+    try:
+        _drop_named(names, found, statement)
+    except StillNeeded as error:
+        raise StillNeeded(", ".join(one.last for one in statement.names), error.dependants) from None
+    return "DROP SCHEMA"

@@ -1,0 +1,41 @@
+"""SET, RESET and SHOW of settings, and SET TRANSACTION."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mz_dagster.adapter.config_calls import every_setting
+from mz_dagster.adapter.result import Result
+from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.scalars.types import TEXT, Column
+from mz_dagster.sql import ResetAll, SetSetting, SetTransaction, ShowSetting
+
+Parameters = Sequence[object]
+
+
+def set_setting(context: Context, statement: SetSetting, _: Parameters) -> Result:
+    """Sets or resets a setting."""
+    context.variables.set(statement.name, statement.value, is_local=statement.is_local)
+    return Result(statement.text.split(maxsplit=1)[0].upper())
+
+
+def set_transaction(context: Context, statement: SetTransaction, _: Parameters) -> Result:
+    """Sets the modes of the block that is open, or of those to come."""
+    if not statement.of_session:
+        context.block(statement)
+    context.variables.set_modes(statement.modes, of_session=statement.of_session)
+    return Result("SET")
+
+
+def reset_all(context: Context, _: ResetAll, __: Parameters) -> Result:
+    """Resets all settings."""
+    context.variables.reset_all()
+    return Result("RESET")
+
+
+def show_setting(context: Context, statement: ShowSetting, _: Parameters) -> Result:
+    """Returns what a setting is, or all."""
+    if statement.name is None:
+        return every_setting(context.variables)
+    rows = ((context.variables.get(statement.name),),)
+    return Result("SHOW", (Column(statement.name, TEXT, False),), rows, 1)

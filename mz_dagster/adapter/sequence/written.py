@@ -1,0 +1,147 @@
+"""What INSERT, UPDATE, DELETE, TRUNCATE and COPY have in common: the reading, deciding and appending of a write.
+
+Each is one batch of its table and takes effect at one time. What reads before it writes reads all at one time, not
+before any write that was acknowledged when the statement began, and nothing of it has changed when the write takes
+effect; see `dml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mz_dagster.adapter.access import needed_to_write
+from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, read_and_append
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.names import Names, TargetFirst
+from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.result import Result, user_rows
+from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.resolver import Resolver
+from mz_dagster.sql import (
+    BoundQuery,
+    Copy,
+    CopyFromClient,
+    Delete,
+    Insert,
+    Truncate,
+    Update,
+    bind_returning,
+    ordered_rows,
+)
+from mz_dagster.sql.circumstances import Circumstances
+
+Row = tuple[Any, ...]
+Parameters = Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Writes tables, for a session.
+
+    Attributes:
+        engine: The project.
+        peeks: What reads for it.
+        names: What names denote in it.
+        appender: Takes what is written.
+    """
+
+    engine: Engine
+    peeks: Peeks
+    names: Names
+    appender: Appender
+
+    def changed(
+        self,
+        command: str,
+        table: CollectionRow,
+        reading: Sequence[Relation],
+        decide: Callable[[CollectionRow, int], tuple[list[RowUpdate], list[Row]]],
+        returned: Callable[[Sequence[Row]], BoundQuery | None],
+        enforcement: Enforcement | None = None,
+        *,
+        restarts: bool = False,
+    ) -> Result:
+        """Appends what a statement makes of what it reads.
+
+        Args:
+            command: What it is called.
+            table: The table.
+            reading: The plans of what it reads.
+            decide: Given the table's row and the time to read at, returns updates, and the rows that are written, each
+                with the columns of what it was joined with.
+            returned: Given rows that are written, returns what RETURNING makes of them; None if it was not said.
+            enforcement: What the updates are held against; None if they add no rows.
+            restarts: Whether the table's sequences begin anew.
+        """
+        result = Result(command)
+        none_yet = returned([])
+        reading = [*reading, *(() if none_yet is None else (none_yet.relation,))]
+        reading += [] if enforcement is None else enforcement.reads()
+
+        def decided(now: CollectionRow) -> DecidedWrite:
+            nonlocal result
+            reads, write_at = self.peeks.reads_for(now, reading) if reading else (None, None)
+            time = 0 if reads is None else reads.time  # what reads nothing is the same at all times
+            updates, rows = decide(now, time)
+            if enforcement is not None:
+                enforcement.enforce(updates, self.reader(time))
+            result = Result(f"{command} {len(rows)}", rowcount=len(rows))
+            bound = returned(rows)
+            if bound is not None:
+                shown = ordered_rows(self.peeks.peek_at(self.peeks.planned(bound.relation), time), bound.finishing)
+                columns = bound.relation_type.columns
+                result = replace(result, columns=columns, rows=user_rows(shown, columns))
+            return DecidedWrite(updates, reads, write_at, restarts=restarts)
+
+        read_and_append(self.appender, table.id, decided)
+        return result
+
+    def reader(self, time: int) -> Callable[[Relation], Sequence[Row]]:
+        """Returns what reads bound plans at a time."""
+        return lambda plan: self.peeks.peek_at(self.peeks.planned(plan), time)
+
+    def returned(
+        self,
+        statement: Insert | Update | Delete,
+        row: ObjectRow,
+        parameters: Parameters,
+        circumstances: Circumstances,
+        rows: Sequence[Row],
+    ) -> BoundQuery | None:
+        """Returns the query that RETURNING is over rows that are written; None if it was not said."""
+        if statement.returning is None:
+            return None
+        return bind_returning(
+            statement, row.relation_type, rows, self.resolver(row), params=parameters, circumstances=circumstances
+        )
+
+    def resolver(self, row: ObjectRow) -> Resolver:
+        """Returns what resolves names beside a table that is written, which a role need not be able to read for that.
+
+        Whether what the statement says of the table reads it was looked at before (`needed_to_write`).
+        """
+        return self.names if self.names.access.is_owner else TargetFirst(self.names, row, self.engine)
+
+    def table(
+        self, statement: Insert | Update | Delete | Copy | CopyFromClient | Truncate
+    ) -> tuple[ObjectRow, CollectionRow]:
+        """Returns the table that a statement writes, if the session may write it so."""
+        row = self.names.table(statement.table)
+        if not self.names.access.is_owner:
+            self.names.access.check(row, needed_to_write(statement, row))
+        return row, self.engine.catalog.collection(row.id)
+
+
+def least_matches(matches: Sequence[Row], arity: int) -> dict[str, Row]:
+    """Returns what follows each row in its matches; of several the least, where PostgreSQL takes any.
+
+    By the row as text: 0.0 is not -0.0 there, and NaN is NaN.
+    """
+    found: dict[str, Row] = {}
+    for one in sorted(matches, key=repr):
+        found.setdefault(repr(one[:arity]), one[arity:])
+    return found
