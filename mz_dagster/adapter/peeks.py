@@ -72,11 +72,15 @@ class ReadReport:
     """How a query was computed.
 
     Attributes:
+        relation: Its plan; None if it was not planned.
+        planned_ms: When it was planned, by the monotonic clock.
         computed_by: By what.
         costs: What each operator cost that this process computed, inputs first.
         rows: How many rows are stored of each collection that was read, in the batches that were.
     """
 
+    relation: Relation | None = None
+    planned_ms: float = 0.0
     computed_by: str = "nothing: its rows are known when it is planned"
     costs: tuple[OperatorCost, ...] = ()
     rows: dict[GlobalId, int] = field(default_factory=dict)

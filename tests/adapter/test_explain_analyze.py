@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
-from mz_dagster.adapter import Connection
+from mz_dagster.adapter import Connection, peeks
+from mz_dagster.adapter.sequence import explain, select
 from mz_dagster.errors import DataError
 
 SETUP = """
@@ -25,8 +28,8 @@ def lines(connection: Connection, statement: str, parameters: Sequence[object] =
 
 def test_each_operator_has_its_rows_and_its_time(sparkless: Connection) -> None:
     sparkless.execute(SETUP)
-    for explain in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE, FORMAT TEXT)", "EXPLAIN (ANALYZE on)"):
-        found = lines(sparkless, f"{explain} {QUERY}")
+    for form in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE, FORMAT TEXT)", "EXPLAIN (ANALYZE on)"):
+        found = lines(sparkless, f"{form} {QUERY}")
         assert found[0].startswith("Reduce")
         assert "computed by: this process" in found
         rows = {match[1]: int(match[2]) for one in found if (match := re.fullmatch(r"(.+?) +(\d+) +\d+\.\d{3}", one))}
@@ -44,6 +47,25 @@ def test_what_is_simple_says_so(sparkless: Connection) -> None:
     assert "computed by: nothing: its rows are known when it is planned" in lines(sparkless, "EXPLAIN ANALYZE SELECT 1")
     with pytest.raises(DataError, match="division by zero"):
         sparkless.execute("EXPLAIN ANALYZE SELECT 1 / (a - 1) FROM t")
+
+
+def test_a_query_is_bound_and_planned_once_and_shown_as_it_is_executed(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparkless.execute(SETUP)
+    noted = []
+
+    def noting(does: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        noted.append(does.__name__)
+        return does(*args, **more)
+
+    for module, name in ((explain, "bind_query"), (select, "bind_query"), (explain, "optimize"), (peeks, "optimize")):
+        monkeypatch.setattr(module, name, partial(noting, getattr(module, name)))
+    for _ in range(2):
+        found = lines(sparkless, "EXPLAIN ANALYZE SELECT b FROM t WHERE a = 5")
+        assert noted == ["bind_query", "optimize"]
+        assert {"computed by: this process, which reads the stored rows as they are", "rows returned: 1"} <= {*found}
+        noted.clear()
 
 
 @pytest.mark.deep

@@ -95,13 +95,12 @@ class _Explaining:
         assert isinstance(statement.target, SqlText), "only queries are analyzed"
         clock, report = self.engine.clock, ReadReport()
         begun = clock.monotonic_ms()
-        relation, _ = self._explained(statement, parameters)
-        planned = clock.monotonic_ms()
         query = Select(statement.text, statement.offset, statement.parameters, statement.target, None)
         reads = replace(self.reads, peeks=replace(self.reads.peeks, report=report))
         result = reads.select(query, parameters)
         ended = clock.monotonic_ms()
-        lines = [*explain_logical(relation).splitlines(), "", f"computed by: {report.computed_by}"]
+        assert report.relation is not None, "what is told of is planned anew"
+        lines = [*explain_logical(report.relation).splitlines(), "", f"computed by: {report.computed_by}"]
         if report.costs:
             width = max(len(one.operator) for one in report.costs)
             lines.append(f"{'operator':{width}}  {'rows':>10}  {'ms':>10}")
@@ -110,6 +109,6 @@ class _Explaining:
         read = ", ".join(f"{names.get(id, id)} {count}" for id, count in sorted(report.rows.items()))
         lines.append(f"rows stored of what was read: {read or 'none'}")
         lines.append(f"rows returned: {len(result.rows)}")
-        lines.append(f"planning time: {planned - begun:.3f} ms")
-        lines.append(f"execution time: {ended - planned:.3f} ms")
+        lines.append(f"planning time: {report.planned_ms - begun:.3f} ms")
+        lines.append(f"execution time: {ended - report.planned_ms:.3f} ms")
         return Result("EXPLAIN", _COLUMNS, tuple((one,) for one in lines), len(lines))

@@ -117,11 +117,17 @@ class Reads:
         indexes = QueryIndexes(peeks.engine, peeks.asked_time(as_of))
         bound = bind_query(query, indexes.named(self.names), params=parameters, circumstances=self.circumstances())
         relation = indexes.by_key(peeks.planned(bound.relation))
+        if peeks.report is not None:
+            peeks.report.relation, peeks.report.planned_ms = relation, peeks.engine.clock.monotonic_ms()
         return PlannedQuery.of(bound, relation, named_columns(bound.relation_type.columns), parameters)
 
     def _key(self, peeks: Peeks, query: SqlText, parameters: Sequence[object]) -> QueryKey | None:
-        """Returns under what the plan of a query is kept; None if it is none for others."""
-        if not self.names.is_shared or (peeks.transaction is not None and peeks.transaction.written):
+        """Returns under what the plan of a query is kept; None if it is none for others, or is to be told of."""
+        if (
+            peeks.report is not None
+            or not self.names.is_shared
+            or (peeks.transaction is not None and peeks.transaction.written)
+        ):
             return None
         return QueryKey.of(query, parameters, self.names.reading(self.variables.zone))
 
