@@ -57,6 +57,11 @@ STATEMENTS = (
     "SELECT age('2020-01-01')",
     "SELECT age(1)",
     "SELECT age(NULL)",
+    # Doubles that no numeric(38,2) holds.
+    "CREATE TABLE doubles (d double precision)",
+    "INSERT INTO doubles VALUES ('NaN'), ('-Infinity'), (1e300), (1.005), (2.345e-7), (NULL)",
+    "SELECT round(d::numeric::numeric, 2)::text FROM doubles ORDER BY d",
+    "SELECT sum(round(d::numeric::numeric, 2))::text, max(round(d::numeric::numeric, 1))::text FROM doubles",
     "CREATE TABLE emptied (a int)",
     "INSERT INTO emptied VALUES (1)",
     "TRUNCATE TABLE emptied CASCADE",
