@@ -28,10 +28,11 @@ END;
 }
 
 
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=[pytest.mark.deep, pytest.mark.timeout(300)])])
 @pytest.mark.parametrize(
     ("script", "mode"), [("look up", "simple"), ("look up", "prepared"), ("write", "extended"), ("write", "simple")]
 )
-def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, mode: str) -> None:
+def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, mode: str, seconds: int) -> None:
     with psycopg.connect(dsn(served), autocommit=True) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS accounts (aid integer PRIMARY KEY, abalance integer NOT NULL)")
         connection.execute("CREATE TABLE IF NOT EXISTS history (aid integer, delta integer, mtime timestamp)")
@@ -41,9 +42,26 @@ def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, 
         (tmp_path / "script").write_text(SCRIPTS[script])
         where = ("-h", "127.0.0.1", "-p", str(served.port), "-U", served.credentials.user)
         # What another has overtaken is tried again, as every client of serializable transactions does.
-        how = ("-n", "-c", "8", "-T", "1", "-M", mode, "--max-tries=0", "-f", str(tmp_path / "script"))
+        how = (
+            "-n",
+            "-c",
+            "32",
+            "-j",
+            "2",
+            "-T",
+            str(seconds),
+            "-M",
+            mode,
+            "--max-tries=0",
+            "-f",
+            str(tmp_path / "script"),
+        )
         ran = subprocess.run(
-            ["pgbench", *where, *how, "shop"], env=environment(served), capture_output=True, text=True, timeout=60
+            ["pgbench", *where, *how, "shop"],
+            env=environment(served),
+            capture_output=True,
+            text=True,
+            timeout=seconds + 60,
         )
         assert ran.returncode == 0, ran.stderr
         assert "number of failed transactions: 0 (0.000%)" in ran.stdout, ran.stdout
