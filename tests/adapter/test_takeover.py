@@ -216,9 +216,10 @@ def test_who_comes_after_a_process_that_was_ended_goes_on_at_once(
             assert told == ""
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("project", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("project", ["sqlite", "postgresql"], indirect=True)
 def test_spark_computes_nothing_for_a_process_that_was_ended(
     project: Project, spark_config: SparkConfig, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:

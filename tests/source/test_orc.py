@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from io import BytesIO
@@ -140,8 +141,12 @@ def test_a_file_over_which_the_reader_dies_is_named_and_the_others_are_read(
 
 def test_a_reader_that_comes_to_no_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     data, columns = as_orc(COLUMNS, FORMATS["orc"].rows), COLUMNS
+    write_as_parquet(BytesIO(data), "f", columns, BytesIO())
+    process = orc_files._reader._process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(orc_files, "_SECONDS", -1_000)
+        patch.setattr(orc_files, "_SECONDS", 0)
         with pytest.raises(SourceUnreadable, match="reading it has no end"):
             write_as_parquet(BytesIO(data), "f", columns, BytesIO())
     write_as_parquet(BytesIO(data), "f", columns, BytesIO())
