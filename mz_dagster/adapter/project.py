@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from mz_dagster.adapter.setting_values import BadSettings as BadSettings
-from mz_dagster.adapter.setting_values import engine_setting_of as engine_setting_of
+from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
 from mz_dagster.budget import EngineSetting, budget
 from mz_dagster.catalog.url import CatalogUrl
 from mz_dagster.errors import NotSupportedError, ProgrammingError

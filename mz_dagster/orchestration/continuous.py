@@ -200,15 +200,14 @@ class Continuous:
             counts = rows_at(self.engine, newest, self._counted)
             self._counted |= counts
             for one in found:
-                is_newest = report is not None and one.tick == report.tick
-                step = report.of_object(one.row.id) if report is not None and is_newest else None
+                step = report.of_object(one.row.id) if report is not None and one.tick == report.tick else None
                 told = asset_metadata(
                     self.engine,
                     one.row,
                     one.tick,
                     step=step,
                     changes=self.sample_rows,
-                    counted=counts.get(one.row.id) if is_newest else None,
+                    counted=counts.get(one.row.id),
                 )
                 yield dg.AssetMaterialization(one.key, partition=partition_key(one.tick), metadata=told)
         if report is not None:

@@ -60,7 +60,7 @@ def asset_metadata(
         tick: The tick that the event is about.
         step: What this process did with the collection; None if it did nothing that this event should count.
         changes: How many of the updates that the step wrote to show.
-        counted: How many rows there are at the tick, if that is known.
+        counted: How many rows there were at some tick, which is told if it is this one.
     """
     batches, held = engine.catalog.live_batch_counts().get(row.id, (0, NO_ROWS))
     upper = row.upper.only
@@ -81,7 +81,7 @@ def asset_metadata(
         "mz/handovers": 0 if step is None else step.handovers,
         "mz/outcome": READABLE if step is None else step.outcome.value,
     }
-    if counted is not None:
+    if counted is not None and counted.time == tick:
         metadata[ROWS_KEY] = counted.rows
     if (ui := engine.spark.ui_url()) is not None:
         metadata["mz/spark_ui"] = dg.MetadataValue.url(ui)

@@ -151,4 +151,4 @@ def materializations(
     counts = rows_at(
         engine, [(one.row, one.tick) for one in newest.values()], counted_before(last_frontiers(instance, newest))
     )
-    return [one.materialization(engine, counts.get(one.row.id) if newest[one.key] is one else None) for one in found]
+    return [one.materialization(engine, counts.get(one.row.id)) for one in found]

@@ -82,7 +82,7 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
     for values, type_ in zip(columns, types, strict=True):
         array = whole(values)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
-        if (integers := _as_integers(array, type_)) is not None:
+        if (integers := _as_integers(array, type_, valid)) is not None:
             seeds, width = found[valid], _BYTES.get(type_.kind)
             own = integers[valid]
             found[valid] = of_least_bytes(own, seeds) if width is None else of_integers(own, width, seeds)
@@ -101,21 +101,18 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
     return hashes
 
 
-def _as_integers(values: pa.Array, type_: ScalarType) -> NDArray[np.int64] | None:
+def _as_integers(values: pa.Array, type_: ScalarType, valid: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Returns the integers that are hashed of stored values, whatever NULL is; None if not all are such."""
     if type_.kind is Kind.NUMERIC and pa.types.is_decimal128(values.type):
         words = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
         low, high = words[:, 0], words[:, 1]
-        return low if bool(np.all((high == low >> 63) | ~values.is_valid().to_numpy(zero_copy_only=False))) else None
+        return low if bool(np.all((high == low >> 63)[valid])) else None
     if type_.kind not in _BYTES:
         return None
-    if not pa.types.is_integer(values.type):
-        if not (
-            pa.types.is_boolean(values.type) or pa.types.is_date32(values.type) or pa.types.is_timestamp(values.type)
-        ):
-            return None
-        values = moments_as_numbers(values).cast(pa.int64())
-    found: NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers = moments_as_numbers(values)
+    if not (pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)):
+        return None
+    found: NDArray[np.int64] = numbers.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     return found
 
 

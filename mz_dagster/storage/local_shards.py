@@ -51,6 +51,7 @@ from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, Payload
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.lookup import KeyValue, KeyValues
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
+from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.shard_place import FOLDER, NewTable, ShardFolder, ShardPlace, settled_stats
 from mz_dagster.storage.shards import (
     BATCH,
@@ -257,8 +258,9 @@ class LocalShards:
         if inlined:
             payloads = self._inlined.of([one.inlined for one in inlined if one.inlined is not None])
             rows = asked(inlined)
-            columns = stored if rows is None else _stored_schema(collection.columns).names
-            found = pa.concat_tables(_filled(one, collection, columns) for one in payloads)
+            stored_schema = _stored_schema(collection.columns)
+            columns = stored if rows is None else stored_schema.names
+            found = pa.concat_tables(_filled(one, stored_schema, columns) for one in payloads)
             parts.append(found if rows is None else found.filter(rows).select(stored))
         if files:
             looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
@@ -374,15 +376,15 @@ class LocalShards:
         if batch.stats.inlined is not None:
             return self.read(collection, [batch]).slice(0, rows)
         found = [wanted.empty_table()]
-        names = stored_names(wanted.names, collection.columns)
+        names, schema = stored_names(wanted.names, collection.columns), _stored_schema(collection.columns)
         files = self.files(collection, [batch])
         try:
             for one in files:
                 path = self.path(collection) / one.path
                 self._check(collection, [one])
-                with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+                with open_parquet(path) as file:
                     for read in file.iter_batches(rows, columns=names):
-                        stored = _filled(pa.Table.from_batches([read]), collection, names)
+                        stored = _filled(pa.Table.from_batches([read]), schema, names)
                         frame = whole(stored, collection.columns)
                         found.append(frame.select(wanted.names).cast(wanted))
                         if sum(len(part) for part in found) >= rows:
@@ -708,12 +710,11 @@ def _stored_schema(columns: tuple[Column, ...]) -> pa.Schema:
     return pa.schema([*update_schema(columns), *short_fields(columns)])
 
 
-def _filled(stored: pa.Table, collection: CollectionRow, names: Sequence[str]) -> pa.Table:
+def _filled(stored: pa.Table, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     """Returns columns of updates in stored form; those that the collection gained later are NULL."""
     present = set(stored.column_names)
     if present.issuperset(names):
         return stored.select(names)
-    schema = _stored_schema(collection.columns)
     fields = [schema.field(name) for name in names]
     columns = [stored.column(one.name) if one.name in present else pa.nulls(len(stored), one.type) for one in fields]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -740,13 +741,9 @@ def _scan(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str], only
 
 def _read_whole(file: Path, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
     """Returns columns of a Parquet file, each in one piece; pages are held against their checksums."""
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as opened:
-        present = set(opened.schema_arrow.names)
-        table = opened.read(columns=[name for name in columns if name in present])
-        rows = opened.metadata.num_rows
-    fields = [schema.field(name) for name in columns]
-    found = [table.column(one.name) if one.name in present else pa.nulls(rows, one.type) for one in fields]
-    return pa.table(found, [*columns]).cast(pa.schema(fields))
+    with open_parquet(file) as opened:
+        table = opened.read(columns=list(columns))
+    return _filled(table, schema, columns).cast(pa.schema([schema.field(name) for name in columns]))
 
 
 def _all_of(*conditions: Any) -> Any:

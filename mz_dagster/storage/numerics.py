@@ -96,14 +96,14 @@ def whole(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
     shorts = {name: short for name, short in short_names(columns).items() if name in present and short in present}
     if not shorts:
         return frame
-    without = present.difference(shorts.values())
     found = {field.name: (field, values) for field, values in zip(frame.schema, frame.columns, strict=True)}
     for name, short in shorts.items():
         field, longs = found[name]
         values = found[short][1].cast(field.type)
         found[name] = field, values if longs.null_count == len(longs) else pc.coalesce(values, longs)
-    kept = [one for name, one in found.items() if name in without]
-    return pa.Table.from_arrays([values for _, values in kept], schema=pa.schema([field for field, _ in kept]))
+        del found[short]
+    fields, arrays = zip(*found.values(), strict=True)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def stored_value(column: Column, columns: Sequence[Column]) -> pc.Expression:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
-from mz_dagster.adapter.project import BadSettings, engine_setting_of
+from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
 from mz_dagster.budget import Budget, EngineSetting, budget, engine_of
 from mz_dagster.compute import LeftToSpark
 from mz_dagster.compute.local import elements

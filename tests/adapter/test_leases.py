@@ -15,7 +15,7 @@ import pytest
 
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
-from mz_dagster.adapter.project import BadSettings
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.clock import SYSTEM_CLOCK
 
 LEADS = """

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mz_dagster.adapter import Connection, Engine, Project, connect
-from mz_dagster.adapter.project import BadSettings
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.catalog import BadCatalogUrl, Catalog, CatalogUrl, OtherCatalog
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import examine

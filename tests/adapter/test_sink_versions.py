@@ -15,7 +15,8 @@ from deltalake import DeltaTable
 
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.copy_to_file import FileNotWritten
-from mz_dagster.adapter.project import BadSettings, FolderNotAllowed
+from mz_dagster.adapter.project import FolderNotAllowed
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from tests.forks import forks

@@ -10,7 +10,7 @@ import pytest
 
 from mz_dagster.adapter import Project
 from mz_dagster.adapter.engine import spark_config
-from mz_dagster.adapter.project import BadSettings
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.catalog import Catalog, CatalogUrl, database
 from mz_dagster.cli import main
 from mz_dagster.errors import Error

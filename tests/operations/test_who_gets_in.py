@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Engine, Project, Session, connect
-from mz_dagster.adapter.project import BadSettings, FolderNotAllowed
+from mz_dagster.adapter.project import FolderNotAllowed
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.manifest import MANIFEST, BackupUnusable, read_manifest
 from mz_dagster.sql.errors import InvalidTableDefinition

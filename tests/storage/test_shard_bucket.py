@@ -17,7 +17,8 @@ from obstore.store import S3Store
 
 import mz_dagster
 from mz_dagster.adapter import Connection, Engine, Isolation
-from mz_dagster.adapter.project import BadSettings, Project
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import OtherCatalog
 from mz_dagster.cli import main

@@ -18,9 +18,8 @@ from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.subscribe import queried
-from mz_dagster.adapter.sequence.written import Writes
+from mz_dagster.adapter.sequence.written import Parameters, Row, Writes
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
@@ -36,18 +35,32 @@ from mz_dagster.storage.copy_csv import read_csv, stored_columns
 from mz_dagster.storage.copy_parquet import read_parquet
 from mz_dagster.storage.plain_cells import moments_as_numbers
 
-Row = tuple[Any, ...]
-Parameters = Sequence[object]
-
 
 def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
     """Appends the rows of a file, as one batch."""
-    return _copied_from_file(context.writes, statement, context.circumstances())
+    writes, circumstances = context.writes, context.circumstances()
+    row, table = writes.table(statement)
+    names = statement.columns or row.relation_type.names
+    read = _columns(row.relation_type, names, statement)
+    path = writes.engine.project.root / Path(statement.path).expanduser()
+    with zone_of(circumstances):
+        if (csv := statement.csv) is None:
+            found = read_parquet(path, read)
+        else:
+            found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
+                             escape=csv.escape, null=csv.null)  # fmt: skip
+    return _copied(writes, row, table, statement, names, found, circumstances)
 
 
 def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters) -> Result:
     """Appends the rows that a client sends, as one batch."""
-    return _copied_from_client(context.writes, statement, context.client(statement), context.circumstances())
+    writes, client, circumstances = context.writes, context.client(statement), context.circumstances()
+    row, table = writes.table(statement)
+    names = statement.columns or row.relation_type.names
+    columns = _columns(row.relation_type, names, statement)
+    with zone_of(circumstances):
+        found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
+    return _copied(writes, row, table, statement, names, found, circumstances)
 
 
 def copy_to_client(context: Context, statement: CopyToClient, parameters: Parameters) -> Result:
@@ -75,33 +88,6 @@ def _copied_query(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
     if not isinstance(source, Name):
         return source
     return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)
-
-
-def _copied_from_file(writes: Writes, statement: Copy, circumstances: Circumstances) -> Result:
-    """Appends the rows of a file, as one batch."""
-    row, table = writes.table(statement)
-    names = statement.columns or row.relation_type.names
-    read = _columns(row.relation_type, names, statement)
-    path = writes.engine.project.root / Path(statement.path).expanduser()
-    with zone_of(circumstances):
-        if (csv := statement.csv) is None:
-            found = read_parquet(path, read)
-        else:
-            found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
-                             escape=csv.escape, null=csv.null)  # fmt: skip
-    return _copied(writes, row, table, statement, names, found, circumstances)
-
-
-def _copied_from_client(
-    writes: Writes, statement: CopyFromClient, client: WireClient, circumstances: Circumstances
-) -> Result:
-    """Appends the rows that a client sends, as one batch."""
-    row, table = writes.table(statement)
-    names = statement.columns or row.relation_type.names
-    columns = _columns(row.relation_type, names, statement)
-    with zone_of(circumstances):
-        found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
-    return _copied(writes, row, table, statement, names, found, circumstances)
 
 
 def _copied(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, DuplicateCursor
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.subscribe import queried
+from mz_dagster.adapter.sequence.written import Parameters
 from mz_dagster.adapter.transaction import NoActiveTransaction
 from mz_dagster.sql import CloseCursor, Declare, Fetch
-
-Parameters = Sequence[object]
 
 
 def declare(context: Context, statement: Declare, parameters: Parameters) -> Result:

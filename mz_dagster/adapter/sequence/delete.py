@@ -4,27 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from mz_dagster.adapter.dml import RowUpdate
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.sequence.written import Writes, least_matches
+from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.sql import Delete, bind_delete
-from mz_dagster.sql.circumstances import Circumstances
-
-Row = tuple[Any, ...]
-Parameters = Sequence[object]
 
 
 def delete(context: Context, statement: Delete, parameters: Parameters) -> Result:
     """Deletes the rows that the statement says."""
-    return _deleted(context.writes, statement, parameters, context.circumstances())
-
-
-def _deleted(writes: Writes, statement: Delete, parameters: Parameters, circumstances: Circumstances) -> Result:
-    """Deletes the rows that the statement says."""
+    writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
     names = writes.resolver(row)
     bound = bind_delete(statement, row.relation_type, names, params=parameters, circumstances=circumstances)

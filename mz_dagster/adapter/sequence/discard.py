@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.written import Parameters
 from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.sql import Deallocate, Discard, Unlisten
-
-Parameters = Sequence[object]
 
 
 def discard(context: Context, statement: Discard, _: Parameters) -> Result:

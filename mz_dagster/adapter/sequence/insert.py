@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
 
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.conflicts import Conflicts
@@ -15,14 +14,11 @@ from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.sequence.written import Writes
+from mz_dagster.adapter.sequence.written import Parameters, Row, Writes
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.sql import Insert, SqlText, bind_insert_many
 from mz_dagster.sql.circumstances import Circumstances
-
-Row = tuple[Any, ...]
-Parameters = Sequence[object]
 
 
 def insert(context: Context, statement: Insert, parameters: Parameters) -> Result:
@@ -31,15 +27,11 @@ def insert(context: Context, statement: Insert, parameters: Parameters) -> Resul
 
 
 def insert_many(context: Context, statement: Insert, many: Sequence[Parameters]) -> Result:
-    """Inserts the rows that the statement says with each of the sets of parameters, as one batch."""
-    return _inserted(context.writes, statement, many, context.circumstances())
-
-
-def _inserted(writes: Writes, statement: Insert, many: Sequence[Parameters], circumstances: Circumstances) -> Result:
     """Inserts the rows that the statement says with each of the sets of parameters, as one batch.
 
     Rows that a set makes the statement read are those before any of the sets wrote.
     """
+    writes, circumstances = context.writes, context.circumstances()
     name = statement.table.last
     many = [*map(with_types, many)]
     plans = writes.engine.planned_queries

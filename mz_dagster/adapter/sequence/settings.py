@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mz_dagster.adapter.config_calls import every_setting
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.written import Parameters
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import ResetAll, SetSetting, SetTransaction, ShowSetting
-
-Parameters = Sequence[object]
 
 
 def set_setting(context: Context, statement: SetSetting, _: Parameters) -> Result:

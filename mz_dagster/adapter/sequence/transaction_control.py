@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context, command
+from mz_dagster.adapter.sequence.written import Parameters
 from mz_dagster.notices import warn
 from mz_dagster.sql import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo, Savepoint, TransactionModes
-
-Parameters = Sequence[object]
 
 
 def begin(context: Context, statement: Begin, _: Parameters) -> Result:

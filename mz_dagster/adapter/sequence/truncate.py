@@ -43,7 +43,7 @@ def truncate(context: Context, statement: Truncate, _: Sequence[object]) -> Resu
     return Result("TRUNCATE TABLE")
 
 
-def _emptied(writes: Writes, statement: Truncate, circumstances: Circumstances) -> Result:
+def _emptied(writes: Writes, statement: Truncate, circumstances: Circumstances) -> None:
     """Deletes all rows, and lets the table's sequences begin anew if that is said."""
     row, table = writes.table(statement)
     common = statement.text, statement.offset, statement.parameters
@@ -56,4 +56,3 @@ def _emptied(writes: Writes, statement: Truncate, circumstances: Circumstances) 
         return [(one, -1) for one in gone], gone
 
     writes.changed("TRUNCATE", table, [plan], decide, lambda _: None, restarts=statement.restarts)
-    return Result("TRUNCATE TABLE")

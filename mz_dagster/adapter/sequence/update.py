@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import RowUpdate, check_not_null
@@ -12,14 +11,10 @@ from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.sequence.written import Writes, least_matches
+from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import Update, bind_update
-from mz_dagster.sql.circumstances import Circumstances
-
-Row = tuple[Any, ...]
-Parameters = Sequence[object]
 
 
 class AmbiguousUpdate(ProgrammingError):
@@ -30,11 +25,7 @@ class AmbiguousUpdate(ProgrammingError):
 
 def update(context: Context, statement: Update, parameters: Parameters) -> Result:
     """Updates the rows that the statement says."""
-    return _updated(context.writes, statement, parameters, context.circumstances())
-
-
-def _updated(writes: Writes, statement: Update, parameters: Parameters, circumstances: Circumstances) -> Result:
-    """Updates the rows that the statement says."""
+    writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
     bound = bind_update(

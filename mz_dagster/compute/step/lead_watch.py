@@ -15,22 +15,22 @@ class LeadWatch:
 
     Args:
         catalog: The catalog.
-        leadership: What the step was begun under; None: nobody has to lead.
+        leadership: What the step was begun under.
         clock: The clock.
     """
 
-    def __init__(self, catalog: Catalog, leadership: Leadership | None, clock: Clock) -> None:
+    def __init__(self, catalog: Catalog, leadership: Leadership, clock: Clock) -> None:
         self._catalog = catalog
-        self._leadership = leadership
+        self.leadership = leadership
         self._clock = clock
         self._asked_at: float | None = None
 
     def is_over(self) -> bool:
         """Returns whether somebody else has led since."""
         now = self._clock.monotonic_ms()
-        if self._leadership is None or (self._asked_at is not None and now < self._asked_at + _FOR_MS):
+        if self._asked_at is not None and now < self._asked_at + _FOR_MS:
             return False
-        if not self._catalog.is_leading(self._leadership):
+        if not self._catalog.is_leading(self.leadership):
             return True
         self._asked_at = now
         return False

@@ -415,7 +415,7 @@ class Stepper:
         working = {node.id: node for node in run.graph if node.id not in run.done}
         run.common = self._common(run)
         schedule = Schedule({id: node.inputs for id, node in working.items()})
-        lead = LeadWatch(self._catalog, leadership, self._clock)
+        lead = None if leadership is None else LeadWatch(self._catalog, leadership, self._clock)
 
         def work(node: Node) -> None:
             def tell(line: str) -> None:
@@ -423,8 +423,8 @@ class Stepper:
                     progress(line)
 
             run.check_wanted(node.id)
-            if leadership is not None and lead.is_over():
-                raise _lost(run, f"the lead of epoch {leadership.epoch} is over")
+            if lead is not None and lead.is_over():
+                raise _lost(run, f"the lead of epoch {lead.leadership.epoch} is over")
             done = self._advance(run, node, writer, tell)
             if node.id not in run.overtaken:
                 run.done[node.id] = done

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mz_dagster.catalog import Batch, BatchState, BatchStats, CollectionRow
 from mz_dagster.compute import Progress
@@ -29,6 +28,7 @@ from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.numerics import stored_names, whole
 from mz_dagster.storage.open_tables import open_table
+from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.plain_cells import python_cells
 from mz_dagster.storage.shard_bucket import ShardBucket
 from mz_dagster.storage.shard_copy import read_footer
@@ -177,7 +177,7 @@ def _check_rows(
     for one in files:
         path = folder / one.path
         try:
-            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us", page_checksum_verification=True) as file:
+            with open_parquet(path) as file:
                 stored = file.read(columns=stored_names(schema.names, row.columns))
             frame = whole(stored, row.columns).select(schema.names).cast(schema)
         except (OSError, pa.ArrowException, KeyError) as error:

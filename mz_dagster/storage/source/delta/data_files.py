@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from numpy.typing import NDArray
 
+from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 from mz_dagster.storage.source.local.parquet_rows import plain_values
@@ -70,7 +71,7 @@ def _batches(table: TablePlace, path: str, names: Collection[str]) -> Iterator[p
     with (
         table.file(path) as opened,
         named_if_damaged(f"{table}/{path}"),
-        pq.ParquetFile(opened, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as file,
+        open_parquet(opened) as file,
     ):
         there = set(file.schema_arrow.names)
         for batch in file.iter_batches(PORTION_ROWS, columns=[one for one in names if one in there]):

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -48,11 +47,10 @@ from mz_dagster.storage.source.delta.commits import (
 from mz_dagster.storage.source.delta.data_files import changed_rows, file_rows
 from mz_dagster.storage.source.delta.table_schema import DeltaColumns, check_protocol
 from mz_dagster.storage.source.errors import ColumnsChanged, SourceUnreadable, TableReplaced, VersionsLost
-from mz_dagster.storage.source.read_together import read_together
+from mz_dagster.storage.source.read_together import rows_of_files
 from mz_dagster.storage.source.source import Gain, Ledger
 from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource, version_of
-from mz_dagster.storage.source.unchanged_rows import net_rows
 from mz_dagster.storage.table_place import LOG, TablePlace, commit_path, reason
 
 if TYPE_CHECKING:
@@ -278,11 +276,8 @@ class DeltaSource(TableSource):
                 partial(self._rows, {one: files[one] for one in some}, versions, names, vectors)
                 for some in sorted(by_path.values(), key=lambda some: -some[0].size)
             ]
-            if len({files[one] > 0 for some in by_path.values() for one in some}) == 2:
-                portions = net_rows(read_together(readers))
-            else:
-                portions = chain.from_iterable(reader() for reader in readers)
-            for batch, diffs in portions:
+            signs = {files[one] > 0 for some in by_path.values() for one in some}
+            for batch, diffs in rows_of_files(readers, come_and_go=len(signs) == 2):
                 yield row_updates(batch, diffs, columns, constants, tick, self.key)
 
     def _rows(

@@ -14,6 +14,7 @@ from pyiceberg.table.name_mapping import parse_mapping_from_json
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IcebergType
 
+from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.source.iceberg.table_schema import Fields, constant, plain, plain_type
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 from mz_dagster.storage.source.parquet_schema import named_if_damaged
@@ -77,7 +78,7 @@ class TableFiles:
         with (
             self.io.new_input(path).open() as opened,
             named_if_damaged(path),
-            pq.ParquetFile(opened, page_checksum_verification=True, coerce_int96_timestamp_unit="us") as file,
+            open_parquet(opened) as file,
         ):
             yield file
 

@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -39,11 +38,10 @@ from mz_dagster.storage.source.iceberg.deletes import Deletes, Left
 from mz_dagster.storage.source.iceberg.live_files import LiveFile, LiveFiles, commits, is_rewrite, spans
 from mz_dagster.storage.source.iceberg.opening import opened
 from mz_dagster.storage.source.iceberg.table_schema import Fields, columns_of
-from mz_dagster.storage.source.read_together import read_together
+from mz_dagster.storage.source.read_together import rows_of_files
 from mz_dagster.storage.source.source import Gain, Ledger
 from mz_dagster.storage.source.table_rows import ReadColumn, row_updates
 from mz_dagster.storage.source.table_source import TableSource
-from mz_dagster.storage.source.unchanged_rows import net_rows
 from mz_dagster.storage.table_place import reason
 
 
@@ -266,12 +264,8 @@ class IcebergSource(TableSource):
             partial(self._rows, reader, deletes, files.data[path], {one: net[one] for one in some}, columns)
             for path, some in by_path.items()
         ]
-        if min(net.values(), default=0) < 0:
-            portions = net_rows(read_together(readers))
-        else:
-            portions = chain.from_iterable(one() for one in readers)
         with self._named_if_broken(snapshot):
-            for batch, diffs in portions:
+            for batch, diffs in rows_of_files(readers, come_and_go=min(net.values(), default=0) < 0):
                 yield row_updates(batch, diffs, columns, {}, tick, self.key)
 
     def _rows(
