@@ -158,9 +158,13 @@ def compact(
         parts = _chosen(shards, collection, listed.batches, least_parts, most_rows, positions)
         if not parts or listed.since.is_empty or (only_inlined and any(one.stats.inlined is None for one in parts)):
             return None
+        # A collection gains columns, with a batch that has them: as it was before the list, they would be lost.
+        newest = catalog.collection(collection.id)
+        if newest.since.is_empty:  # it was dropped meanwhile, and has none
+            return LostRace(tuple(part.id for part in parts))
         with BatchWriter(catalog, holder=holder, ttl_ms=ttl_ms) as writer:
             try:
-                return _merge(catalog, shards, collection, parts, listed.since.only, sorted_by, positions, writer)
+                return _merge(catalog, shards, newest, parts, listed.since.only, sorted_by, positions, writer)
             except UnknownObject:
                 return LostRace(tuple(part.id for part in parts))  # it was dropped meanwhile
 

@@ -16,6 +16,7 @@ from mz_dagster.budget import Budget
 from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.sql.errors import NullNotAllowed, UndefinedColumn, UniqueViolation, UnsupportedForm
+from mz_dagster.storage.compact import Merge, compact
 from tests.budgets import SetBudget
 from tests.forks import forks
 from tests.opened import opened
@@ -309,6 +310,23 @@ def test_an_alteration_that_is_killed_leaves_the_table_as_before_or_as_behind(tm
         connection.execute("INSERT INTO t VALUES (3)")
         assert rows(connection, "SELECT b FROM t") == [(1,), (2,), (3,)]
         assert rows(connection, "SELECT * FROM m") == [(6,)]
+
+
+@pytest.mark.parametrize("inlined", [True, False])
+def test_a_merge_that_began_before_a_column_came_keeps_what_is_in_it(tmp_path: Path, inlined: bool) -> None:
+    if not inlined:
+        (tmp_path / "mz.toml").write_text("[writes]\ninline_rows = 0\n")
+    with opened(tmp_path) as connection:
+        connection.execute("CREATE TABLE t (a integer)")
+        connection.execute("CREATE MATERIALIZED VIEW m AS SELECT count(*) AS n FROM t")
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        catalog = connection.engine.catalog
+        before = catalog.collection(next(row.id for row in catalog.objects("table") if row.name == "t"))
+        connection.execute("ALTER TABLE t ADD COLUMN b integer DEFAULT 6")
+        assert len(catalog.collection(before.id).columns) > len(before.columns), "it was altered in place"
+        merge = compact(catalog, connection.engine.shards, before, holder="test", least_parts=1)
+        assert isinstance(merge, Merge)
+        assert sorted(connection.execute("SELECT * FROM t").fetchall()) == [(1, 6), (2, 6)]
 
 
 def test_writers_and_readers_meanwhile_are_before_an_alteration_or_behind_it(tmp_path: Path) -> None:
