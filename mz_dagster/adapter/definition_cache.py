@@ -141,7 +141,7 @@ class DefinitionCache:
             if id(item.expansion) not in self._views:
                 return None
             view = self._views[id(item.expansion)][1]
-        modifiers = [column.type.modifier for column in type_.columns]  # which the types do not show
+        modifiers = [column.type.value_modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
         told = (item.id, item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
         return _digest((*told, item.version, item.values, view, item.means))

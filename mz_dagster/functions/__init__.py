@@ -51,6 +51,7 @@ from mz_dagster.functions.signature import (
     Overload,
     Resolved,
     Unknown,
+    modified_element,
     type_name,
 )
 from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
@@ -81,6 +82,7 @@ __all__ = [
     "in_zone",
     "interval_literal",
     "literal_of",
+    "modified_element",
     "no_match",
     "numeric_literal",
     "resolve_date_part",

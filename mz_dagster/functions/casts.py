@@ -212,10 +212,10 @@ def cast(source: ScalarType, target: ScalarType, context: CastContext = CastCont
         >>> str(cast(INT8, INT4, CastContext.IMPLICIT))
         '42846 cannot cast type bigint to integer'
     """
-    found = _unmodified(source, target, context)
-    if isinstance(found, Failure) or target.modifier is None or context is CastContext.IMPLICIT:
+    found = _unmodified(source, target if target.array_element is None else target.unmodified, context)
+    if isinstance(found, Failure) or target.value_modifier is None or context is CastContext.IMPLICIT:
         return found
-    return replace(found, fallible=True, modifies=True)
+    return replace(found, target=target, fallible=True, modifies=True)
 
 
 def _unmodified(source: ScalarType, target: ScalarType, context: CastContext) -> Cast | Failure:

@@ -10,6 +10,7 @@ from mz_dagster.scalars.types import Kind
 
 DIVISION_BY_ZERO = "22012 division by zero"
 NUMERIC_OVERFLOW = "22003 numeric field overflow"
+NUMERIC_NAN = "0A000 a numeric with a scale cannot be NaN: cast, or declare the column, as numeric without one"
 #: Of a result that a fixed scale would leave fewer than `LEAST_DIGITS` significant digits of.
 NUMERIC_UNDERFLOW = "22003 value out of range: underflow"
 FLOAT_OVERFLOW = "22003 value out of range: overflow"

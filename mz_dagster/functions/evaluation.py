@@ -49,6 +49,7 @@ from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.references import PURE, SCALED
 from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.functions.signature import modified_element
 from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
 from mz_dagster.scalars.types import BOOL, Kind, ScalarType
@@ -524,6 +525,11 @@ def _cast_elements(call: Call) -> Apply:
     return _each(call, found.apply)
 
 
+def _modified_elements(call: Call) -> Apply:
+    apply = _each(call, modified_element(call))
+    return lambda values, *_: apply(values)
+
+
 def _record_output(call: Call) -> Apply:
     fields = [compiled(output_of(ColumnRef(0, one))) for _, one in call.arguments[0].type.fields]
     return lambda cells: [evaluate((cell,)) for evaluate, cell in zip(fields, cells, strict=True)]
@@ -582,6 +588,7 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     "array_output": lambda call: _each(call, output_of),
     **dict.fromkeys(("cast_elements", "assign_elements"), _cast_elements),
+    "modified_elements": _modified_elements,
     "record_output": _record_output,
     **{f"to_jsonb_{kind}": lambda _: str for kind in _INTEGERS},
     "to_jsonb_bool": lambda _: lambda value: "true" if value else "false",

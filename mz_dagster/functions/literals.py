@@ -17,6 +17,7 @@ from uuid import UUID
 
 from mz_dagster.functions import modifiers
 from mz_dagster.functions.arrays import arrays
+from mz_dagster.functions.errors import NUMERIC_NAN, NUMERIC_OVERFLOW
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.jsonb import json_text, jsonb
 from mz_dagster.functions.moments.interval_text import interval_of
@@ -221,6 +222,11 @@ def literal_scale(text: str) -> int:
     return min(38, max(0, digits - shift))
 
 
+def _failure(error: str) -> Failure:
+    sqlstate, _, message = error.partition(" ")
+    return Failure(sqlstate, message)
+
+
 def invalid_syntax(type_: str, text: str) -> Failure:
     """Returns PostgreSQL's error for a text that spells no value of the type."""
     return Failure("22P02", f'invalid input syntax for type {type_}: "{text}"')
@@ -309,8 +315,10 @@ def _exact(text: str, type_: ScalarType) -> Literal | Failure:
 
 def _numeric(text: str, type_: ScalarType) -> Literal | Failure:
     word = text.strip(" \t\n\v\f\r")
-    if re.fullmatch("(nan|[+-]?inf(inity)?)", word.lower()):
-        return Failure("0A000", f'numeric "{word}" is not supported')
+    if word.lower() == "nan":
+        return _failure(NUMERIC_NAN)
+    if re.fullmatch("[+-]?inf(inity)?", word.lower()):
+        return _failure(NUMERIC_OVERFLOW)
     if not re.fullmatch(FLOAT_PATTERN, word):
         return invalid_syntax("numeric", text)
     try:

@@ -73,9 +73,15 @@ def modified_plain(value: Any, type_: ScalarType) -> Any:
         >>> modified_plain(1_260_000, ScalarType(Kind.TIME, modifier=Modifier(1)))
         1300000
     """
-    modifier = type_.modifier
-    if value is None or modifier is None:
+    if value is None or type_.value_modifier is None:
         return value
+    if type_.kind is Kind.DIMENSIONED:
+        elements, *shape = value
+        return (modified_plain(elements, type_.parts[0]), *shape)
+    if type_.element is not None:
+        return [modified_plain(one, type_.element) for one in value]
+    modifier = type_.modifier
+    assert modifier is not None
     precision = 6 if modifier.precision is None else modifier.precision
     match type_.kind:
         case Kind.NUMERIC:

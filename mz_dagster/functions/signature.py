@@ -8,17 +8,18 @@ implementation: `integer + bigint` is `add_int8` after a cast, as PostgreSQL's `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 
+from mz_dagster.functions.arrays.dimensioned import elements_of, with_elements
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.session_zone import zoned
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
 from mz_dagster.scalars.type_ids import LABEL_IDS
-from mz_dagster.scalars.types import INT4, TEXT, Enumeration, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import INT4, TEXT, Enumeration, Kind, Modifier, ScalarType, array_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,9 @@ class Cast:
         rule = RULES.get(self.function)
         nullable = scalar.nullable or (rule is not None and rule.outcome is InfiniteResult.UNKNOWN)
         arguments = (operand, *_looked_up(self.function, self.source.enumeration, self.target.enumeration))
-        return zoned(Call(self.function, arguments, self.target, nullable))
+        # The elements' modifier would be no part of what the call is: of equal types are those of others, too.
+        type_ = self.target if self.target.array_element is None else self.target.unmodified
+        return zoned(Call(self.function, arguments, type_, nullable))
 
 
 def _looked_up(function: str, source: Enumeration | None, target: Enumeration | None) -> tuple[Literal, ...]:
@@ -213,16 +216,31 @@ def _looked_up(function: str, source: Enumeration | None, target: Enumeration | 
             return ()
 
 
+def modified_element(call: Call) -> Callable[[Scalar], Scalar]:
+    """Returns what makes of an element what a call of `modified_elements` says."""
+    _, precision, fields = call.arguments
+    assert call.type.element is not None
+    assert isinstance(precision, Literal)
+    assert isinstance(fields, Literal)
+    modifier = Modifier(precision.value, fields.value)  # type: ignore[arg-type]
+    element = replace(call.type.element, modifier=modifier)
+    return lambda scalar: modified(scalar, element)
+
+
 def modified(scalar: Scalar, target: ScalarType) -> Scalar:
     """Returns what the modifier of `target` makes of a value of that type."""
-    modifier = target.modifier
+    modifier = target.value_modifier
     assert modifier is not None
     if isinstance(scalar, Literal) and scalar.value is None:
         return Literal(None, target)
-    precision = Literal(modifier.precision, INT4)
+    precision = Literal(6 if modifier.precision is None else modifier.precision, INT4)
+    if target.kind is Kind.DIMENSIONED:
+        return with_elements(scalar, modified(elements_of(scalar), target.parts[0]))
+    if target.kind is Kind.ARRAY:
+        fields = Literal(modifier.fields, TEXT)
+        return Call("modified_elements", (scalar, precision, fields), target, scalar.nullable)
     if target.kind is Kind.INTERVAL:
-        digits = Literal(6 if modifier.precision is None else modifier.precision, INT4)
-        return Call("narrowed_interval", (scalar, Literal(modifier.fields, TEXT), digits), target, scalar.nullable)
+        return Call("narrowed_interval", (scalar, Literal(modifier.fields, TEXT), precision), target, scalar.nullable)
     return Call(_MODIFYING[target.kind], (scalar, precision), target, scalar.nullable)
 
 

@@ -221,7 +221,19 @@ class ScalarType:
     @property
     def unmodified(self) -> ScalarType:
         """The type of values that nothing was made of."""
-        return self if self.modifier is None else replace(self, modifier=None)
+        if self.value_modifier is None:
+            return self
+        if self.kind is Kind.DIMENSIONED:
+            (name, elements), *shape = self.fields
+            return replace(self, fields=((name, elements.unmodified), *shape))
+        if self.element is not None:
+            return replace(self, element=self.element.unmodified)
+        return replace(self, modifier=None)
+
+    @property
+    def value_modifier(self) -> Modifier | None:
+        """What a cast to the type makes of a value, of an array of each of its elements."""
+        return (self.array_element or self).modifier
 
     @property
     def parts(self) -> tuple[ScalarType, ...]:

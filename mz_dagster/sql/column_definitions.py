@@ -203,12 +203,12 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
         raise cursor.refuse(f"{start.value.upper()} in a definition", "It could not be enforced.", token=start)
     if generates is None:
         type_ = column_type(cursor)
-        if only_keys and type_.modifier is not None:
-            if type_.kind is not Kind.NUMERIC:
+        if only_keys and type_.value_modifier is not None:
+            if (type_.array_element or type_).kind is not Kind.NUMERIC:
                 raise cursor.refuse(
                     f"type {type_} of a source",
                     "Its files say what they say.",
-                    f"Write {type_.kind.value}, and cast it in a view.",
+                    f"Write {type_.unmodified}, and cast it in a view.",
                     start,
                 )
             type_ = type_.unmodified

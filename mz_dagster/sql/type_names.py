@@ -205,11 +205,7 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
     dimensions = _dimensions(cursor)
     if not dimensions:
         return name
-    if name.modifier is not None and name.kind is not Kind.NUMERIC:
-        raise cursor.refuse(
-            f"an array of {name.scalar_type}", "Elements keep their microseconds.", f"Write {word}[].", token
-        )
-    return replace(name, is_array=True, has_dimensions=dimensions > 1, modifier=None)
+    return replace(name, is_array=True, has_dimensions=dimensions > 1)
 
 
 def _parts(cursor: TokenCursor, first: str) -> tuple[str, ...]:

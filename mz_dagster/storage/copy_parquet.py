@@ -98,7 +98,8 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
     if column.type.kind in _FROM_TEXT and _is_text(values.type):
         return _from_text(values, column)
     if column.type.kind is Kind.DIMENSIONED and _has_shape(values.type, column.type):
-        return _dimensioned(values, column)
+        stored = _dimensioned(values, column)
+        return stored if column.type.value_modifier is None else _modified(stored, column)
     if not _fits(values.type, column.type):
         raise BadCopyFormat(
             f'column "{column.name}" of the file is of type {values.type}, which does not hold {column.type}',
@@ -112,7 +113,7 @@ def _stored(found: pa.ChunkedArray, column: Column) -> pa.Array:
         raise _out_of_range(column, str(error)) from error
     if column.type.kind in _LATEST and not _in_calendar(stored, column.type):
         raise _out_of_range(column, "Years are 1 to 9999.")
-    return stored if column.type.modifier is None else _modified(stored, column)
+    return stored if column.type.value_modifier is None else _modified(stored, column)
 
 
 def _check_texts(values: pa.Array, column: Column) -> None:

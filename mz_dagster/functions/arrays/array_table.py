@@ -25,6 +25,8 @@ def functions() -> Iterator[Function]:
     yield Function("array", (), _A, strict=False, nullability=_NEVER)
     yield Function("cast_elements", (_A,), _A, fallible=True)
     yield Function("assign_elements", (_A,), _A, fallible=True)
+    # What a modifier, of these digits and fields, makes of each element.
+    yield Function("modified_elements", (_A, _I4, _T), _A, fallible=True)
     yield Function("array_output", (_A,), _A)
     yield Function("array_text", (_A,), _T)
     yield Function("array_elements_of_text", (_T,), _A, fallible=True)

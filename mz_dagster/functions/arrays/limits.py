@@ -8,8 +8,12 @@ ARRAY_ELEMENTS = 134_217_727
 MOST_DIMENSIONS = 6
 TOO_LONG = f"54000 array size exceeds the maximum allowed ({ARRAY_ELEMENTS})"
 #: What is said where an array is made that is to be a list, and is none.
-SEVERAL_DIMENSIONS = "0A000 arrays of several dimensions are not supported here: cast to a type like integer[][]"
-OTHER_BOUNDS = "0A000 arrays that are not counted from 1 are not supported here: cast to a type like integer[][]"
+SEVERAL_DIMENSIONS = (
+    "0A000 arrays of several dimensions are not supported here: cast to, or declare, a type like integer[][]"
+)
+OTHER_BOUNDS = (
+    "0A000 arrays that are not counted from 1 are not supported here: cast to, or declare, a type like integer[][]"
+)
 
 
 def not_a_list(type_: str) -> str:

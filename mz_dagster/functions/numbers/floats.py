@@ -10,6 +10,7 @@ import struct
 from decimal import Decimal
 from fractions import Fraction
 
+from mz_dagster.functions.errors import NUMERIC_NAN, failure
 from mz_dagster.functions.numbers.numerics import fitted
 from mz_dagster.functions.registry import SqlFailure, pure
 
@@ -83,7 +84,7 @@ def float4_numeric(value: float, scale: int) -> Decimal:
 
 def _numeric(value: float, digits: str, scale: int) -> Decimal:
     if math.isnan(value):
-        raise SqlFailure("0A000", "a numeric with a scale cannot be NaN")
+        raise failure(NUMERIC_NAN)
     if math.isinf(value):
         raise SqlFailure("22003", "numeric field overflow")
     return fitted(Decimal(digits), scale, scale)

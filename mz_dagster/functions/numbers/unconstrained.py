@@ -29,6 +29,7 @@ import re
 from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
+from mz_dagster.functions.errors import NUMERIC_NAN, failure
 from mz_dagster.functions.numbers.decimals import INTEGER_NAMES, bounded, places_of
 from mz_dagster.functions.registry import SqlFailure, pure
 
@@ -149,7 +150,7 @@ def to_numeric(value: str, scale: int) -> Decimal:
     """
     number = Decimal(value)
     if number.is_nan():
-        raise SqlFailure("22003", "a numeric with a scale cannot be NaN")
+        raise failure(NUMERIC_NAN)
     if not number.is_finite() or number.adjusted() > 38:
         raise SqlFailure("22003", "numeric field overflow")
     found = at_scale(number, scale)

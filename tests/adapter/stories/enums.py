@@ -15,7 +15,8 @@ ENUMS = Story(
         "feelings_computed": "SELECT id, m::text AS t, m > 'ok' AS a, m IN ('ok', 'blue') AS b, greatest(m, n) AS c,"
         " coalesce(n, 'sad') AS d, m IS DISTINCT FROM n AS e, m = ANY (ms) AS f, ms[1] AS h, to_jsonb(m) AS j,"
         " nullif(m, n) AS k, m || t AS l, CASE WHEN m <> 'sad' THEN n END AS o FROM feelings",
-        "feelings_read": "SELECT id, t::mood AS m FROM feelings WHERE t <> 'none'",
+        "feelings_read": "SELECT id, t::mood AS m, (ARRAY[t, NULL]::text[])::mood[]::text AS ms,"
+        " ARRAY[[t]]::mood[]::text AS mm FROM feelings WHERE t <> 'none'",
         "feelings_first": "SELECT DISTINCT ON (g) g, m, id FROM feelings ORDER BY g, m DESC NULLS LAST, id",
         "feelings_ranked": "SELECT id, rank() OVER (PARTITION BY g ORDER BY m) AS r, lag(m) OVER (ORDER BY m, id) AS l"
         " FROM feelings",

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, Kind, Modifier, ScalarType
+from mz_dagster.scalars.types import (
+    INTERVAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Kind,
+    Modifier,
+    ScalarType,
+    array_of,
+    numeric,
+)
 from tests.compute.examples.example import POOLS, Example, casting
 
 _MOMENTS = [
@@ -14,6 +25,9 @@ _MOMENTS = [
 POOLS["to_round"] = (TIMESTAMP, _MOMENTS)
 POOLS["to_round_tz"] = (TIMESTAMPTZ, _MOMENTS)
 POOLS["to_round_time"] = (TIME, ["00:00:00", "12:34:56.789500", "00:00:00.05", "23:59:58.999999"])
+POOLS["to_round_all"] = (array_of(TIMESTAMP), ["{}", f"{{{','.join(_MOMENTS)},NULL}}"])
+POOLS["to_fit"] = (array_of(numeric(2)), ["{}", "{1.25,NULL,-99.94}", "{1.00,-99.95}", "{123.45}"])
+POOLS["to_narrow"] = (array_of(INTERVAL), ["{}", '{"1 mon 3 days 04:05:06",NULL}'])
 POOLS["to_round_text"] = (TEXT, ["2020-02-29 12:34:56.789500", "x"])
 
 
@@ -34,3 +48,6 @@ def examples() -> Iterator[Example]:
     for pool in ("n2", "n10", "n38", "int4"):
         for precision, scale in ((5, 2), (20, 10), (37, 0), (3, 5), (20, 20)):
             yield casting(pool, ScalarType(Kind.NUMERIC, scale, modifier=Modifier(precision)))
+    yield casting("to_round_all", array_of(ScalarType(Kind.TIMESTAMP, modifier=Modifier(0))))
+    yield casting("to_fit", array_of(ScalarType(Kind.NUMERIC, 1, modifier=Modifier(3))))
+    yield casting("to_narrow", array_of(ScalarType(Kind.INTERVAL, modifier=Modifier(None, "day to hour"))))

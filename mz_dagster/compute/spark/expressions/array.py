@@ -16,7 +16,7 @@ from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Out
 from mz_dagster.compute.spark.expressions.emitter import emit, literal
 from mz_dagster.compute.spark.expressions.pure import among_in_python, each_in_python, in_python, parts_in_python
 from mz_dagster.errors import InternalError
-from mz_dagster.functions import Failure, cast, element_context
+from mz_dagster.functions import Failure, cast, element_context, modified_element
 from mz_dagster.functions.arrays.limits import ARRAY_ELEMENTS, SEVERAL_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import to_plain
@@ -52,6 +52,13 @@ def _cast_elements(invocation: Invocation) -> Outcome:
     return _mapped(invocation, found.apply(ColumnRef(0, element)))
 
 
+@strict("modified_elements")
+def _modified_elements(invocation: Invocation) -> Outcome:
+    element = ColumnRef(0, _element(invocation.scalars[0].type))
+    one = Call(invocation.function, invocation.scalars, invocation.type)
+    return _mapped(invocation, modified_element(one)(element))
+
+
 @strict("array_output")
 def _output(invocation: Invocation) -> Outcome:
     return _mapped(invocation, output_of(ColumnRef(0, _element(invocation.scalars[0].type))))
@@ -59,7 +66,7 @@ def _output(invocation: Invocation) -> Outcome:
 
 def _mapped(invocation: Invocation, scalar: Scalar) -> Outcome:
     """Returns the array of what `scalar`, a chain of calls over column 0, is for each element; the first error wins."""
-    (array,) = invocation.values
+    array, *_ = invocation.values
     chain: list[Call] = []
     while isinstance(scalar, Call):
         chain.insert(0, scalar)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mz_dagster.compute.spark.expressions.emitted import STRICT, Invocation, Outcome, all_present
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.arrays.parts import PARTS
+from mz_dagster.functions.plain import to_plain
 from mz_dagster.functions.references import PURE, SCALED
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.scalar import Call, Literal
 from mz_dagster.scalars.types import Kind, ScalarType, array_of
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
@@ -48,16 +49,17 @@ def among_in_python(invocation: Invocation, constants: frozenset[Any]) -> Outcom
 
 
 def each_in_python(array: Column, call: Call, share: Callable[..., list[Column]]) -> Outcome:
-    """Returns what a call of a function of `PURE` is for each element of `array`, in the place of its one argument.
+    """Returns what a call of a function of `PURE` is for each element of `array`, in the place of its first argument.
 
-    The error is that of the first element that fails.
+    Its others are literals. The error is that of the first element that fails.
     """
     worker, fallible = _worker(call.function, call.type)
+    others = [to_plain(one.value, one.type) for one in call.arguments[1:] if isinstance(one, Literal)]
 
     def each(cells: list[Any] | None) -> Any:
         if cells is None:
             return (None, None) if fallible else None
-        outcomes = [worker(one) for one in cells]
+        outcomes = [worker(one, *others) for one in cells]
         if not fallible:
             return outcomes
         error = next((error for _, error in outcomes if error is not None), None)

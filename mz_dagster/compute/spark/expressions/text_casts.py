@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, call, strict, try_cast
 from mz_dagster.compute.spark.expressions.text import lower
-from mz_dagster.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, NUMERIC_OVERFLOW
+from mz_dagster.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, NUMERIC_NAN, NUMERIC_OVERFLOW
 from mz_dagster.functions.literals import (
     FALSE_WORDS,
     FLOAT_PATTERN,
@@ -128,10 +128,9 @@ def _to_numeric(invocation: Invocation) -> Outcome:
     # An exponent of five digits or more is beyond every scale; Java would take its time to find out.
     readable = shaped & ~sf.rlike(word, sf.lit("[eE][+-]?0*[1-9][0-9]{3,}"))
     found = try_cast(sf.when(readable, word), spark_type(invocation.type))
-    special = sf.rlike(word, sf.lit(r"(?i)\A(nan|[+-]?inf(inity)?)\z"))
-    unsupported = sf.concat(sf.lit('0A000 numeric "'), word, sf.lit('" is not supported'))
     error = (
-        sf.when(special, unsupported)
+        sf.when(sf.lower(word) == "nan", sf.lit(NUMERIC_NAN))
+        .when(sf.rlike(word, sf.lit(r"(?i)\A[+-]?inf(inity)?\z")), sf.lit(NUMERIC_OVERFLOW))
         .when(~shaped, _invalid("numeric", value))
         .when(found.isNull() & value.isNotNull(), sf.lit(NUMERIC_OVERFLOW))
     )
