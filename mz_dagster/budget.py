@@ -106,7 +106,8 @@ class Budget:
         inlined_bytes: If it takes no more than so many bytes there.
         inlined_memory: How many bytes of such batches a process keeps in memory.
         hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory: by default
-            an eighth of what this machine has, between 256 MiB and 4 GiB.
+            an eighth of what this machine has, between 256 MiB and 4 GiB. What joins look up whole may take an eighth
+            of that besides.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
         unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds

@@ -39,11 +39,15 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
             pc.max_element_wise(times, pa.scalar(time, pa.int64())) if only_before else pa.array([time] * len(times))
         )
         frame = frame.set_column(frame.schema.get_field_index(TIME), frame.schema.field(TIME), moved.cast(pa.int64()))
-    keys: list[str] = [name for name in frame.schema.names if name != DIFF]
+    # A column of NULLs, as one that is not asked for is read, tells nothing apart, and would cost as much as others.
+    absent = {name for name, column in zip(frame.column_names, frame.columns, strict=True) if _is_absent(column)}
+    keys: list[str] = [name for name in frame.schema.names if name not in (DIFF, *absent)]
     # Group by bits, because Arrow's grouping is free to take 0.0 and -0.0 for one; but let all NaN be one.
     bits = frame
     nested: dict[str, pa.Array] = {}
     for position, field in enumerate(frame.schema):
+        if field.name in absent:
+            continue
         if pa.types.is_nested(field.type):  # which Arrow does not group by
             values = whole(frame.column(position))
             numbers, _ = compact(numbered([values], len(values))[0])
@@ -60,13 +64,16 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
     if _may_overflow(diffs):  # Arrow's sum of integers wraps; the cast of a decimal's back to one does not
         wide = diffs.cast(pa.decimal128(19, 0)).cast(pa.decimal128(38, 0))
         bits = bits.set_column(frame.schema.get_field_index(DIFF), DIFF, wide)
-    grouped = bits.group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
+    grouped = bits.select([*keys, DIFF]).group_by(keys, use_threads=False).aggregate([(DIFF, "sum")])
     is_left = pc.not_equal(grouped.column(f"{DIFF}_sum"), 0)
     if not pc.all(is_left).as_py():
         grouped = grouped.filter(is_left)
-    columns = []
+    columns, nulls = [], dict[pa.DataType, pa.Array]()
     try:
         for field in frame.schema:
+            if field.name in absent:
+                columns.append(nulls.setdefault(field.type, pa.nulls(len(grouped), field.type)))
+                continue
             column = grouped.column(f"{DIFF}_sum" if field.name == DIFF else field.name)
             if pa.types.is_floating(field.type):
                 column = pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
@@ -80,6 +87,11 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
             hint="Delete some of its copies, a part at a time.",
         ) from error
     return pa.Table.from_arrays(columns, schema=frame.schema)
+
+
+def _is_absent(column: pa.ChunkedArray) -> bool:
+    """Returns whether all of a column, of some rows, is NULL."""
+    return bool(0 < len(column) == column.null_count)
 
 
 def _may_overflow(diffs: pa.ChunkedArray) -> bool:

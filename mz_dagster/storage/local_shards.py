@@ -48,6 +48,7 @@ from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, may_hold
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.hot_files import HotFile, HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
+from mz_dagster.storage.kept_tables import KeptTables
 from mz_dagster.storage.known_files import KnownFiles
 from mz_dagster.storage.lookup import KeyValue, KeyValues
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
@@ -89,6 +90,7 @@ class LocalShards:
 
     Attributes:
         place: Where they are.
+        kept: What others make of the shards' updates, kept for the next time.
         rows_decoded: How many rows the files had that were opened and decoded so far.
     """
 
@@ -107,6 +109,7 @@ class LocalShards:
         self._inlined = InlinedFrames(payloads)
         self._known = KnownFiles()
         self._hot = HotFiles(hot_bytes)
+        self.kept = KeptTables(hot_bytes)
         self._counting = threading.Lock()
         self.rows_decoded = 0
 

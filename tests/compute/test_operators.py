@@ -7,7 +7,7 @@ updates from the beginning. What this process does not compute is known before i
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
@@ -63,6 +63,11 @@ class Histories:
 
     def new_rows(self, id: GlobalId, lower: int, upper: int) -> int:
         return len(self.table(id, lower, upper))
+
+    def kept_table(
+        self, key: object, id: GlobalId, lower: int, upper: int, make: Callable[[int], pa.Table]
+    ) -> pa.Table:
+        return make(lower - 1)
 
     def rows(self, id: GlobalId, upper: int) -> int:
         return len(self.table(id, None, upper))

@@ -91,7 +91,7 @@ class LocalOperators(ABC):
         """Returns the updates of a state before the interval that fall due in it, and perhaps others."""
 
     @abstractmethod
-    def constant(self, node: ConstantRows) -> pa.Table:
+    def constant(self, node: ConstantRows) -> pa.Table | None:
         """Returns the updates of constant rows."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class LocalOperators(ABC):
         """Returns comparisons that a map, filter and project right above a join makes first."""
         return leading_comparisons(user.mfp.steps, node.relation_type.arity) if isinstance(user, Linear) else ()
 
-    def read(self, node: ReadCollection, user: Physical, _: Mapping[int, Any]) -> pa.Table:
+    def read(self, node: ReadCollection, user: Physical, _: Mapping[int, Any]) -> pa.Table | None:
         """Returns a collection's updates; columns that `user` does not use may be NULL."""
         found = self._stored(node, used_columns(user))
         return without_error_data(found.rename_columns(plan_schema(node).names))
@@ -167,3 +167,7 @@ class LocalOperators(ABC):
     def shared(self, frame: pa.Table) -> pa.Table:
         """Returns the table, which is computed."""
         return frame
+
+    def is_empty(self, frame: pa.Table) -> bool:
+        """Returns whether a table has no rows."""
+        return not frame.num_rows

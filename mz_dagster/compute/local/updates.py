@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from operator import and_, ge, gt, le, lt
+from typing import Any
 
 import pyarrow as pa
 
@@ -88,9 +89,12 @@ class UpdateOperators(LocalOperators):
             return plan_schema(read).empty_table()
         return self._reads.read_table(read.id, self._lower, self._upper, used)
 
-    def constant(self, node: ConstantRows) -> pa.Table:
+    def read(self, node: ReadCollection, user: Physical, bound: Mapping[int, Any]) -> pa.Table | None:
+        """Returns a collection's updates in the interval; None if no batch has any."""
+        return super().read(node, user, bound) if self._reads.new_rows(node.id, self._lower, self._upper) else None
+
+    def constant(self, node: ConstantRows) -> None:
         """Returns nothing: the interval begins after they came."""
-        return plan_schema(node).empty_table()
 
     def join(self, node: DeltaJoin, inputs: Sequence[pa.Table | None], compared: tuple[Comparison, ...]) -> pa.Table:
         """Returns the updates of a join, whose inputs' histories are looked up."""
@@ -105,6 +109,8 @@ class UpdateOperators(LocalOperators):
         known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
         def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
+            if self._is_little(node.inputs[j]):
+                return self._little(node.inputs[j])
             found = self._history(node.inputs[j], by, path(node, i, j), within)
             if j not in known or known[j][0] is not found:
                 known[j] = found, compacted(found, self._lower - 1)
@@ -147,14 +153,15 @@ class UpdateOperators(LocalOperators):
         raise InternalError("the history of this operator is an arrangement's, not computed")
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
-        return self._found(self._own, keys, None)
+        # Not kept: it is another in each step.
+        return self._all(self._own) if self._is_little(self._own) else self._found(self._own, keys, None)
 
     def _due(self, node: TemporalState) -> pa.Table:
         if not self._reads.changes_by_itself(self._own.id, self._upper):
             return plan_schema(node).empty_table()
         if self.is_much_due():
             raise Declined("much may fall due")
-        return self._all(self._own, self._own)
+        return self._all(self._own)
 
     def is_much_due(self) -> bool:
         """Returns whether so much may fall due in the interval that Spark looks for it; no job."""
@@ -169,10 +176,9 @@ class UpdateOperators(LocalOperators):
         within: Sequence[ValueBound] = (),
     ) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""
-        read = leaf(node)
-        assert read is not None
-        if self._reads.rows(read.id, self._upper) <= budget().whole_rows:
-            return self._all(node, read)
+        if self._is_little(node):
+            return self._little(node)
+        read = _leaf(node)
         columns = in_shard(read.relation_type.columns)
         bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
         if not bound:
@@ -205,17 +211,36 @@ class UpdateOperators(LocalOperators):
         rows = self._reads.read_table(read.id, None, self._upper, used, read.where, condition, over)
         return self._over(node, rows.rename_columns(plan_schema(read).names))
 
-    def _all(self, node: Physical, read: ReadCollection) -> pa.Table:
-        """Returns all updates of what is linear over a little collection, before the end of the interval."""
+    def _is_little(self, node: Physical) -> bool:
+        """Returns whether a lookup reads all of a join's input, as no join or group is in it and it has few updates."""
+        read = leaf(node)
+        return read is not None and self._reads.rows(read.id, self._upper) <= budget().whole_rows
+
+    def _little(self, node: Physical) -> pa.Table:
+        """Returns what `_all` does, in which what was taken back before the interval is gone."""
         known = identity(node)
         if known not in self._whole:
-            rows = self._reads.read_table(read.id, None, self._upper, used_columns(node), read.where)
-            self._whole[known] = self._over(node, rows.rename_columns(plan_schema(read).names))
+            id = _leaf(node).id
+            self._whole[known] = self._reads.kept_table(
+                known, id, self._lower, self._upper, lambda time: compacted(self._all(node), time)
+            )
         return self._whole[known]
+
+    def _all(self, node: Physical) -> pa.Table:
+        """Returns all updates of what is linear over a collection, before the end of the interval."""
+        read = _leaf(node)
+        rows = self._reads.read_table(read.id, None, self._upper, used_columns(node), read.where)
+        return self._over(node, rows.rename_columns(plan_schema(read).names))
 
     def _over(self, node: Physical, rows: pa.Table) -> pa.Table:
         """Returns the updates of what is linear over a collection, in the place of which a table stands."""
         return self.linear(node, self._over(node.input, rows)) if isinstance(node, Linear) else rows
+
+
+def _leaf(node: Physical) -> ReadCollection:
+    found = leaf(node)
+    assert found is not None
+    return found
 
 
 def _may_fail(node: Physical) -> bool:

@@ -14,7 +14,7 @@ Not for use by several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.clustering import TouchedHashes, may_hold
+from mz_dagster.storage.kept_tables import KeptTable
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import Shards, StoredFile
 
@@ -206,10 +207,37 @@ class StepReads:
         are stored.
         """
         row, batches = self._rows[id], self._listed(id, lower, upper)
-        rows = sum(batch.stats.rows for batch in batches)
-        self.rows_read += rows
         found = stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
-        advance(rows, "rows")
+        self._count(sum(batch.stats.rows for batch in batches))
+        return found
+
+    def kept_table(
+        self, key: Hashable, id: GlobalId, lower: int, upper: int, make: Callable[[int], pa.Table]
+    ) -> pa.Table:
+        """Returns what is made of all updates of a collection before `upper`, kept from one step to the next.
+
+        Args:
+            key: What names it, other than which updates there are.
+            id: The collection.
+            lower: Where the step's interval begins.
+            upper: Where it ends.
+            make: Returns it, with equal updates summed where all of them are at most at a time that it is told. It
+                reads the collection by `read_table`.
+        """
+        row, batches = self._rows[id], self._listed(id, None, upper)
+        files = [file for batch in batches for file in batch.stats.file_list or ()]
+        last = max((file.times[1] for file in files if file.times), default=upper)
+        is_all_known = all(batch.stats.file_list is not None for batch in batches)
+        if not is_all_known or last >= upper:
+            return make(lower - 1)
+        hashes = tuple(file.hash for file in files)
+        kept = self._here.kept.find(key, hashes)
+        if kept is not None and kept.as_of < lower and (kept.last <= kept.as_of or kept.as_of == lower - 1):
+            self._here.check_files(row, batches, self._stored(row, batches, here=True))
+            self._count(sum(batch.stats.rows for batch in batches))
+            return kept.table
+        found = make(lower - 1)
+        self._here.kept.keep(key, KeptTable(hashes, found, lower - 1, last))
         return found
 
     def find_table(
@@ -231,13 +259,12 @@ class StepReads:
         most = budget().decoded_cells
         if rows * len(names) > most and self._here.cells_to_decode(row, chosen, names) > most:
             return None
-        self.rows_read += rows
         condition = keys.condition(row.columns)
         over = list(keys.columns.values())
         found = self._here.read_files(
             row, batches, chosen, upper=upper, columns=names, condition=condition, over=over, key=keys.values
         )
-        advance(rows, "rows")
+        self._count(rows)
         return _widened(found, row)
 
     def common_table(self, path: LookupPath, lower: int, upper: int, asked: int) -> pa.Table | None:
@@ -268,6 +295,10 @@ class StepReads:
         name = named(frame)
         self._shared[name] = self._session.table(name)
         return self._shared[name].persist()
+
+    def _count(self, rows: int) -> None:
+        self.rows_read += rows
+        advance(rows, "rows")
 
     def _counted(self, frame: DataFrame, rows: int) -> DataFrame:
         self.rows_read += rows

@@ -41,6 +41,10 @@ class LinearOperators:
         """Returns nothing: Spark's optimizer sees what is above a join."""
         return ()
 
+    def is_empty(self, frame: DataFrame) -> bool:
+        """Returns False: a frame only says what is to be computed."""
+        return False
+
     def linear(self, node: Linear, below: DataFrame) -> DataFrame:
         """Returns what a map, filter and project makes of updates."""
         return linear(below, node.mfp)

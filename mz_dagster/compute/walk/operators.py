@@ -119,6 +119,10 @@ class Operators(Protocol[F]):
         """Returns a frame that is computed once, though it is used several times."""
         ...
 
+    def is_empty(self, frame: F) -> bool:
+        """Returns whether it is known, without computing it, that nothing is in a frame."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Handed(Generic[F]):
@@ -171,8 +175,10 @@ class Walk(Generic[F]):
 
     def _frame(self, node: Physical, bound: Bound, user: Physical | None = None) -> F | None:
         if self._costs is None:
-            return self._made(node, bound, user)
-        return self._costs.measured(node, lambda: self._made(node, bound, user))
+            found = self._made(node, bound, user)
+        else:
+            found = self._costs.measured(node, lambda: self._made(node, bound, user))
+        return None if found is None or self._operators.is_empty(found) else found
 
     def _made(self, node: Physical, bound: Bound, user: Physical | None) -> F | None:
         operators = self._operators

@@ -110,8 +110,8 @@ class ContentWalk(Walk[pa.Table]):
         match node:
             case ReadCollection():
                 table = operators.read(node, user or node, {})
-                for start in range(0, len(table), rows):
-                    yield table.slice(start, rows)
+                if table is not None:
+                    yield from (table.slice(start, rows) for start in range(0, len(table), rows))
             case UnionAll():
                 for one in node.inputs:
                     yield from self._portions(one, rows)
