@@ -18,6 +18,7 @@ from mz_dagster.sql.constraints import bind_check
 from mz_dagster.sql.cursor import TokenCursor, quoted
 from mz_dagster.sql.errors import (
     DuplicateColumn,
+    DuplicateObject,
     InvalidSyntax,
     InvalidTableDefinition,
     UndefinedColumn,
@@ -36,7 +37,7 @@ _CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
 def parse_alter_table(cursor: TokenCursor, common: Common, name: Name, if_exists: bool) -> AlterTable:
     """Moves past the actions of `ALTER TABLE name`."""
     actions = [_action(cursor)]
-    while actions[0].kind != "rename column" and cursor.accepts_symbol(","):
+    while not actions[0].kind.startswith("rename") and cursor.accepts_symbol(","):
         actions.append(_action(cursor))
     return AlterTable(*common, name, tuple(actions), if_exists)
 
@@ -59,12 +60,12 @@ def _action(cursor: TokenCursor) -> AlterAction:
         cursor.accepts("restrict")
         return AlterAction(kind, named, offset, there, cascade=cascade)  # type: ignore[arg-type]  # one of two literals
     if cursor.accepts("rename"):
-        if cursor.sees("constraint"):
-            raise cursor.refuse("RENAME CONSTRAINT", "A constraint keeps its name.", "Drop it, and add it again.")
+        is_constraint = cursor.accepts("constraint")
         cursor.accepts("column")
-        column = cursor.identifier("a column")
+        named = cursor.identifier("a constraint" if is_constraint else "a column")
         cursor.expects("to")
-        return AlterAction("rename column", column, offset, new_name=cursor.identifier("the new name"))
+        new = cursor.identifier("the new name")
+        return AlterAction("rename constraint" if is_constraint else "rename column", named, offset, new_name=new)
     if cursor.accepts("alter"):
         cursor.accepts("column")
         column = cursor.identifier("a column")
@@ -161,11 +162,10 @@ class AlteredTable:
                     if action.if_exists:
                         tell(f'constraint "{action.column}" of relation "{table}" does not exist, skipping')
                         return
-                    raise UndefinedObject(
-                        f'constraint "{action.column}" of relation "{table}" does not exist',
-                        position=action.offset + 1,
-                    )
+                    raise self._no_constraint(action)
                 self.definition.keys, self.definition.checks = keys, checks
+            case "rename constraint":
+                self._rename_constraint(action)
             case "rename column":
                 self._rename(action)
             case "set default" | "drop default":
@@ -236,6 +236,24 @@ class AlteredTable:
             for one in definition.keys
         ]
         definition.checks = [replace(one, predicate=_renamed(one.predicate, old, new)) for one in definition.checks]
+
+    def _rename_constraint(self, action: AlterAction) -> None:
+        definition, old, new = self.definition, action.column, str(action.new_name)
+        names = [*(one.name for one in definition.keys), *(one.name for one in definition.checks)]
+        if old not in names:
+            raise self._no_constraint(action)
+        if new in names:
+            raise DuplicateObject(
+                f'constraint "{new}" for relation "{definition.table}" already exists', position=action.offset + 1
+            )
+        definition.keys = [replace(one, name=new) if one.name == old else one for one in definition.keys]
+        definition.checks = [replace(one, name=new) if one.name == old else one for one in definition.checks]
+
+    def _no_constraint(self, action: AlterAction) -> UndefinedObject:
+        return UndefinedObject(
+            f'constraint "{action.column}" of relation "{self.definition.table}" does not exist',
+            position=action.offset + 1,
+        )
 
     def _has(self, action: AlterAction) -> bool:
         return not action.if_exists or action.column in [one.name for one in self.definition.columns]

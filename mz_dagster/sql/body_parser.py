@@ -96,6 +96,22 @@ class _Parser(MaterializeParser):
             return _with_span(self, self._parse_interval_literal)
         return None
 
+    def _parse_substring(self) -> Any:
+        """Parses also `substring(text SIMILAR pattern ESCAPE character)`."""
+        arguments = self._parse_csv(self._parse_bitwise)
+        places: dict[str, Any] = {}
+        if len(arguments) == 1 and self._match_text_seq("SIMILAR"):
+            places["FROM"] = self._parse_bitwise()
+            if not self._match_text_seq("ESCAPE"):
+                self.raise_error("expected ESCAPE")
+            places["FOR"] = self._parse_bitwise()
+        while word := next((one for one in ("FROM", "FOR") if self._match_text_seq(one)), None):
+            places[word] = self._parse_bitwise()
+        if "FOR" in places:
+            places.setdefault("FROM", exp.Literal.number(1))
+        arguments += [places[one] for one in ("FROM", "FOR") if one in places]
+        return self.validate_expression(exp.Substring.from_arg_list(arguments), arguments)
+
     def _parse_interval_literal(self) -> Any:
         """Returns `INTERVAL 'text' [fields]` with the text whole; what the fields are is in its `meta`."""
         self._advance()

@@ -61,6 +61,7 @@ from mz_dagster.sql.statements import (
     Delete,
     Drop,
     Insert,
+    Maintenance,
     Name,
     Refresh,
     Select,
@@ -511,6 +512,26 @@ def _refresh(cursor: TokenCursor, common: Common) -> Refresh:
     return Refresh(*common, name)
 
 
+def _maintenance(cursor: TokenCursor, common: Common) -> Maintenance:
+    """Moves past `ANALYZE` or `VACUUM`, with PostgreSQL's options, and the tables and columns that it names."""
+    what = cursor.advance().value
+    if cursor.current.is_symbol("("):
+        cursor.parenthesized()
+    while what == "vacuum" and cursor.accepts("full|freeze|analyze"):
+        pass
+    cursor.accepts("verbose")
+    if what == "vacuum":
+        cursor.accepts("analyze")
+    tables: list[Name] = []
+    while cursor.current.kind is not TokenKind.END:
+        if tables:
+            cursor.expects_symbol(",")
+        tables.append(cursor.name())
+        if cursor.current.is_symbol("("):
+            cursor.parenthesized()
+    return Maintenance(*common, what.upper(), tuple(tables))
+
+
 _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "create": _create,
     "drop": _drop,
@@ -524,6 +545,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "copy": parse_copy,
     "truncate": parse_truncate,
     "refresh": _refresh,
+    "analyze": _maintenance,
+    "vacuum": _maintenance,
     "subscribe": parse_subscribe,
     "tail": parse_subscribe,
     "declare": parse_declare,
@@ -551,8 +574,6 @@ _OF_EXPLAIN = ("analyze", "verbose", "costs", "settings", "buffers", "wal", "tim
 _REFUSED = {
     "prepare": "Parameters are given with each statement.",
     "execute": "Parameters are given with each statement.",
-    "vacuum": "Compaction is a job of its own: mz-dagster compact.",
-    "analyze": "There are no statistics to take.",
     "merge": "Use INSERT, UPDATE and DELETE.",
     "do": "There are no procedures: execute the statements.",
     "call": "There are no procedures: execute the statements.",

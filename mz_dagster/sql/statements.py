@@ -439,18 +439,18 @@ class AlterAction:
 
     Attributes:
         kind: What.
-        column: The column, or the constraint that is dropped; empty for one that is added.
+        column: The column, or the constraint that is dropped or renamed; empty for one that is added.
         offset: Where it stands.
         if_exists: Whether nothing is to be done about what is missing, or of what is added, there.
         text: What is added, or the default that is set.
-        new_name: What a column is called from here on.
+        new_name: What a column or constraint is called from here on.
         cascade: Whether what depends on what is dropped goes with it.
         type: The type that a column gets.
     """
 
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
-        "set type", "add constraint", "drop constraint",
+        "set type", "add constraint", "drop constraint", "rename constraint",
     ]  # fmt: skip
     column: str
     offset: int
@@ -705,6 +705,19 @@ class Refresh(Statement):
     """`REFRESH MATERIALIZED VIEW`."""
 
     name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance(Statement):
+    """`ANALYZE` or `VACUUM`, which the engine needs nobody to ask for.
+
+    Attributes:
+        what: Which of the two, in upper case.
+        tables: What it names.
+    """
+
+    what: str
+    tables: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True)

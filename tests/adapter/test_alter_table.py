@@ -106,11 +106,29 @@ def test_a_file_that_says_what_a_table_was_altered_to_is_its_definition(tmp_path
         assert text.startswith("CREATE TABLE t (\n    a integer NOT NULL,\n    b text DEFAULT 'x',\n")
 
 
+def test_a_constraint_is_renamed(sparkless: Connection) -> None:
+    sparkless.execute(
+        "CREATE TABLE t (a integer PRIMARY KEY, b integer UNIQUE, CHECK (a < b)); INSERT INTO t VALUES (1, 2)"
+    )
+    sparkless.execute(
+        "ALTER TABLE t RENAME CONSTRAINT t_check TO below; ALTER TABLE t RENAME CONSTRAINT t_b_key TO one"
+    )
+    for row, name in (("3, 2", "below"), ("0, 2", "one"), ("1, 9", "t_pkey")):
+        with pytest.raises(Error, match=f'"{name}"'):
+            sparkless.execute(f"INSERT INTO t VALUES ({row})")
+    sparkless.execute("INSERT INTO t VALUES (0, 2) ON CONFLICT ON CONSTRAINT one DO UPDATE SET b = 5")
+    assert sparkless.execute("SELECT * FROM t").fetchall() == [(1, 5)]
+    sparkless.execute("ALTER TABLE t DROP CONSTRAINT below")
+    sparkless.execute("INSERT INTO t VALUES (3, 2)")
+    for wrong, message in (("x TO y", "does not exist"), ("one TO t_pkey", "already exists")):
+        with pytest.raises(Error, match=message):
+            sparkless.execute(f"ALTER TABLE t RENAME CONSTRAINT {wrong}")
+
+
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
         ("ALTER TABLE t ALTER COLUMN a TYPE text", "this change of a type, from integer to text, is not supported"),
-        ("ALTER TABLE t RENAME CONSTRAINT x TO y", "RENAME CONSTRAINT is not supported"),
         ("ALTER TABLE t DROP COLUMN a", "a table without columns is not supported"),
         ("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t (a)", "FOREIGN in a definition is not supported"),
         ("ALTER VIEW v RENAME COLUMN a TO b", "RENAME of a part is not supported"),

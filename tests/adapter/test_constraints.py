@@ -175,6 +175,24 @@ def test_truncate_and_refresh(evaluated: Connection) -> None:
             evaluated.execute(wrong)
 
 
+def test_what_is_done_by_itself_is_told_when_it_is_asked_for(evaluated: Connection) -> None:
+    evaluated.execute("CREATE TABLE t (a integer, b integer); CREATE MATERIALIZED VIEW m AS SELECT a FROM t")
+    for statement, tag, told in (
+        ("REFRESH MATERIALIZED VIEW CONCURRENTLY m", "REFRESH MATERIALIZED VIEW", "nothing to refresh"),
+        ("ANALYZE", "ANALYZE", "nothing to analyze"),
+        ("ANALYZE VERBOSE t (a, b), m", "ANALYZE", "nothing to analyze"),
+        ("VACUUM", "VACUUM", "nothing to vacuum"),
+        ("VACUUM FULL VERBOSE ANALYZE t", "VACUUM", "nothing to vacuum"),
+        ("VACUUM (ANALYZE, VERBOSE off) t", "VACUUM", "nothing to vacuum"),
+    ):
+        done = evaluated.execute(statement)
+        assert done.tag == tag
+        assert told in str(done.messages[0][1])
+    for wrong in ("ANALYZE x", "VACUUM t, x", "VACUUM t m"):
+        with pytest.raises(Error):
+            evaluated.execute(wrong)
+
+
 def test_of_rows_of_one_statement_those_are_equal_that_sql_calls_so(evaluated: Connection) -> None:
     evaluated.execute("CREATE TABLE t (f float8 UNIQUE, j jsonb UNIQUE, i interval UNIQUE, r float8[] UNIQUE)")
     for one, other in (

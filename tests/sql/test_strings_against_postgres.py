@@ -52,7 +52,8 @@ QUERIES = [
     "SELECT initcap(c || ' b-c'), overlay(c PLACING 'oo' FROM 1 FOR 1), format('%s is %L', a, c), quote_nullable(c)"
     " FROM t",
     "SELECT regexp_replace(c, 'x|xx', '<\\&>', 'g'), substring(c FROM '(.)x'), c NOT SIMILAR TO '%x' ESCAPE '!' FROM t",
-    "SELECT substring(c FROM '#\"%#\"x' FOR '#'), regexp_match(c, '(x)(y)?'), c !~* '^X' FROM t",
+    "SELECT substring(c FROM '#\"%#\"x' FOR '#'), substring(c SIMILAR '#\"%#\"x' ESCAPE '#'), "
+    "substring(substring(c FOR 3) FROM 2), regexp_match(c, '(x)(y)?'), c !~* '^X' FROM t",
     "SELECT id FROM t WHERE c ~ '('",
     "SELECT num_nulls(a, b, c), num_nonnulls(c, f) FROM t",
     # Numbers.

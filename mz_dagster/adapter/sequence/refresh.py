@@ -1,4 +1,4 @@
-"""REFRESH MATERIALIZED VIEW, of one that is what its query says at every time."""
+"""REFRESH MATERIALIZED VIEW, ANALYZE and VACUUM: what a script asks for elsewhere, and is done here by itself."""
 
 from __future__ import annotations
 
@@ -6,10 +6,25 @@ from collections.abc import Sequence
 
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.sql import Refresh
+from mz_dagster.notices import tell
+from mz_dagster.sql import Maintenance, Refresh
+
+_BY_ITSELF = {
+    "ANALYZE": "statistics are taken of every batch that is written: there is nothing to analyze",
+    "VACUUM": "what nobody can read any more is compacted and swept by jobs of their own: there is nothing to vacuum",
+}
 
 
 def refresh(context: Context, statement: Refresh, _: Sequence[object]) -> Result:
-    """Does nothing, once it is clear that there is such a view."""
+    """Tells that there is nothing to do, once it is clear that there is such a view."""
     context.names.object(statement.name, "materialized view")
+    tell(f'materialized view "{statement.name}" is what its query says at every time: there is nothing to refresh')
     return Result("REFRESH MATERIALIZED VIEW")
+
+
+def maintain(context: Context, statement: Maintenance, _: Sequence[object]) -> Result:
+    """Tells that there is nothing to do, once it is clear that what the statement names is there."""
+    for name in statement.tables:
+        context.names.object(name)
+    tell(_BY_ITSELF[statement.what])
+    return Result(statement.what)

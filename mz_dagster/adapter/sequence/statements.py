@@ -21,7 +21,7 @@ from mz_dagster.adapter.sequence.delete import delete
 from mz_dagster.adapter.sequence.drop import drop
 from mz_dagster.adapter.sequence.explain import explain
 from mz_dagster.adapter.sequence.insert import insert
-from mz_dagster.adapter.sequence.refresh import refresh
+from mz_dagster.adapter.sequence.refresh import maintain, refresh
 from mz_dagster.adapter.sequence.roles import change_roles
 from mz_dagster.adapter.sequence.select import select
 from mz_dagster.adapter.sequence.show import show
@@ -60,6 +60,7 @@ from mz_dagster.sql import (
     Explain,
     Fetch,
     Insert,
+    Maintenance,
     Refresh,
     ReleaseSavepoint,
     ResetAll,
@@ -141,6 +142,7 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.READS, copy.copy_to_client, CopyToClient),
     **_of(Effect.READS, copy.copy_to_file, CopyToFile),
     **_of(Effect.READS, refresh, Refresh),
+    **_of(Effect.READS, maintain, Maintenance),
     **_of(Effect.WRITES, insert, Insert),
     **_of(Effect.WRITES, delete, Delete),
     **_of(Effect.WRITES, update, Update),
