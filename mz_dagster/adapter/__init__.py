@@ -22,6 +22,8 @@ In the order of import:
 - `planned_queries`: what was planned once, for whoever executes it again.
 - `write_attempts`, `group_commit`: for how long a write is tried, and writes that are sealed together.
 - `timestamps`, `names`, `peeks`: at which time a statement reads, what its names denote, and what it reads.
+- `result`, `finished_rows`, `arrow_rows`: what statements return: few rows in Python, many in Arrow's columns, of which
+  portions are made as they are taken; ORDER BY and LIMIT of these; rows as record batches.
 - `dml`, `constraints`, `conflicts`, `create_sql`: how writes are sealed, what tables demand of their rows, and
   definitions as text.
 - `hidden_tables`, `generated_values`: tables that get their name with their rows, and the

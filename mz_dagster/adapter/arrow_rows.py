@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mz_dagster.adapter.result import Rows
+from mz_dagster.adapter.result import Rows, StreamedRows
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import ZonedTime, dimensioned_of, to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -34,7 +34,13 @@ def record_batches(portions: Iterable[Rows], columns: Sequence[Column], zone: st
     """
     schema = published_schema(columns, zone)
     for rows in portions:
-        yield from _batches(rows, columns, schema, zone)
+        stored = rows.stored if isinstance(rows, StreamedRows) else None
+        if stored is None:
+            yield from _batches(rows, columns, schema, zone)
+        else:
+            for batch in stored.table.to_batches():
+                cells = [published(*one, zone) for one in zip(batch.columns, columns, strict=True)]
+                yield pa.RecordBatch.from_arrays(cells, schema=schema)
 
 
 def _batches(rows: Rows, columns: Sequence[Column], schema: pa.Schema, zone: str) -> Iterator[pa.RecordBatch]:

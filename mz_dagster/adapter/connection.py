@@ -27,7 +27,7 @@ from mz_dagster.adapter.copy_to_file import check_names
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.result import Result, RowStream
+from mz_dagster.adapter.result import Result, Rows, RowStream, StreamedRows
 from mz_dagster.adapter.session import Session
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import TransactionAborted
@@ -465,10 +465,11 @@ class Cursor:
             raise InterfaceError(f"{rows_per_batch} rows are no batch", hint="Ask for one at least.")
         self._rows()
         result = self._results[0]
-        batches = record_batches(self._portions(result, rows_per_batch), result.columns, result.zone)
+        portions = self._portions(result, rows_per_batch)
+        batches = record_batches(portions, result.columns, result.zone)
         return pa.RecordBatchReader.from_batches(published_schema(result.columns, result.zone), batches)
 
-    def _portions(self, result: Result, most: int) -> Iterator[tuple[tuple[Any, ...], ...]]:
+    def _portions(self, result: Result, most: int) -> Iterator[Rows]:
         """Yields the rows that are left of a result, so many at a time.
 
         Raises:
@@ -480,7 +481,10 @@ class Cursor:
                     "the cursor has gone on to another result",
                     hint="Read all batches first, or execute the next statement on a cursor of its own.",
                 )
-            rows = tuple(self.fetchmany(most))
+            if isinstance(result.rows, StreamedRows):
+                rows, self._next = result.rows[self._next : self._next + most], min(len(result.rows), self._next + most)
+            else:
+                rows = self.fetchmany(most)
             if not rows:
                 return
             yield rows
@@ -536,7 +540,7 @@ class Cursor:
             if one.stream is not None:
                 one.stream.close()
 
-    def _rows(self) -> tuple[tuple[Any, ...], ...]:
+    def _rows(self) -> Rows:
         if self._result is None or not self._result.columns:
             raise InterfaceError("the last statement returned no rows", hint="Execute a SELECT first.")
         return self._result.rows

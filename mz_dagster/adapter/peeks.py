@@ -23,7 +23,7 @@ from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, Moment, ReadSet
-from mz_dagster.compute import SparkUse, peek, peek_locally
+from mz_dagster.compute import Found, SparkUse, peek, peek_locally
 from mz_dagster.compute.algebra.operator_costs import OperatorCost
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -104,11 +104,11 @@ class Peeks:
     transaction: Transaction | None = None
     report: ReadReport | None = None
 
-    def peek(self, relation: Relation, as_of: AsOfTime | None) -> list[Row]:
+    def peek(self, relation: Relation, as_of: AsOfTime | None) -> Found:
         """Returns the rows of a bound query, in no order; raises as `peek_planned`."""
         return self.peek_planned(self.planned(relation), as_of)
 
-    def peek_planned(self, optimized: Relation, as_of: AsOfTime | None) -> list[Row]:
+    def peek_planned(self, optimized: Relation, as_of: AsOfTime | None) -> Found:
         """Returns the rows of a planned query, in no order.
 
         Args:
@@ -144,7 +144,7 @@ class Peeks:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def look_up(self, plan: LookupPlan, state: CatalogState, parameters: Sequence[Literal]) -> list[Row] | None:
+    def look_up(self, plan: LookupPlan, state: CatalogState, parameters: Sequence[Literal]) -> Found | None:
         """Returns the rows that a lookup finds of a table now, in no order; None if it takes more than to look.
 
         It is a lookup of what was defined in `state`. What it asks of the catalog is of one committed state, so nothing
@@ -176,7 +176,7 @@ class Peeks:
 
     def _found(
         self, plan: LookupPlan, moment: Moment, row: CollectionRow, time: int, parameters: Sequence[Literal]
-    ) -> list[Row] | None:
+    ) -> Found | None:
         """Returns the rows that a lookup finds at a time, of the batches that are listed at a moment."""
         known = moment.kept.get(id(plan))
         if known is not None and known[0] is plan:
@@ -374,7 +374,7 @@ class Peeks:
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
             DataError: Its content is an error.
         """
-        return self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))
+        return [*self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))]
 
     def _check_writable(self, row: CollectionRow, time: int) -> None:
         if self.engine.catalog.is_read_only:
@@ -415,7 +415,7 @@ class Peeks:
     def _listed(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
         return listed if self.transaction is None else self.transaction.with_own_writes(listed)
 
-    def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
+    def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> Found:
         """Returns what a plan reads at a time, if what it was bound to is still so.
 
         Raises:
@@ -434,7 +434,7 @@ class Peeks:
             self.report.computed_by, self.report.costs = computed_by, tuple(costs)
             self.report.rows = {id: sum(one.stats.rows for one in found.batches) for id, found in listed.items()}
 
-    def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> list[Row]:
+    def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> Found:
         plan = snapshot_over_stored(plan, {row.id: row.columns for row in rows if row.version})
         simple = SimplePlan.of(plan, rows)
         constant = None if simple is None else simple.constant_rows()
@@ -470,7 +470,7 @@ class Peeks:
             self._tell(f"Spark, as one plan, because {computed}", snapshots)
             plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
 
-            def computed_by(spark: SparkUse, why: str) -> list[Row]:
+            def computed_by(spark: SparkUse, why: str) -> Found:
                 session, shards = spark.open(why)
 
                 def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:

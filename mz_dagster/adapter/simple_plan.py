@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import CollectionRow, ListedBatches
-from mz_dagster.compute import cells, rows_of
+from mz_dagster.compute import Found, StoredRows, found_rows
 from mz_dagster.plan.physical import ConstantRows, Linear, ReadCollection, SnapshotPlan
 from mz_dagster.scalars.scalar import Literal, Scalar, columns_of
 from mz_dagster.scalars.types import Kind
@@ -80,7 +80,7 @@ class SimplePlan:
             return None
         return [tuple(shown(row[one] if isinstance(one, int) else one) for one in self.cells) for row in self.leaf.rows]
 
-    def read(self, shards: LocalShards, row: CollectionRow, listed: ListedBatches, time: int) -> list[Row] | None:
+    def read(self, shards: LocalShards, row: CollectionRow, listed: ListedBatches, time: int) -> Found | None:
         """Returns the rows at a time, each as often as its multiplicity says, in no order; None if it is too much.
 
         Args:
@@ -114,12 +114,12 @@ class SimplePlan:
         )
         if not _is_of_rows(total):
             total = shards.consolidate(row, without_error_data(total), time, columns=names)
-        data = [cells(total.column(row.columns[i].name)) for i in positions]
-        updates = zip(*data, total.column("mz_diff").to_pylist(), total.column("mz_error").to_pylist(), strict=True)
-        found = rows_of(updates, tuple(row.columns[i] for i in positions))
+        found = found_rows(total, [row.columns[i].name for i in positions], tuple(row.columns[i] for i in positions))
         if len(positions) == len(self.cells):
             return found
         places = [positions.index(one) if isinstance(one, int) else one for one in self.cells]
+        if isinstance(found, StoredRows):
+            return found.arranged(places)
         return [tuple(data[one] if isinstance(one, int) else shown(one) for one in places) for data in found]
 
 

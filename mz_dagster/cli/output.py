@@ -9,15 +9,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from mz_dagster.adapter import Result
-from mz_dagster.cli.tables import table_lines, widths_of
+from mz_dagster.cli.tables import table_lines
 from mz_dagster.functions.arrays.dimensions import nested_json
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.types import Column, Kind, ScalarType
@@ -62,7 +62,7 @@ class Output:
         if result.stream is not None:
             self._listen(result)
         elif result.columns:
-            self._print(list(self._lines(result.columns, result.rows)))
+            self._print(self._lines(result.columns, result.rows))
         else:
             print(result.tag)
 
@@ -105,10 +105,10 @@ class Output:
                 if not goes_on:
                     yield _csv_line(names)
                 for row in rows:
-                    texts = _texts(columns, [row])[0]
+                    (texts,) = _texts(columns, [row])
                     yield _csv_line([None if cell is None else text for cell, text in zip(row, texts, strict=True)])
             case OutputFormat.MARKDOWN:
-                body = [[_in_markdown(cell) for cell in row] for row in _texts(columns, rows)]
+                body = ([_in_markdown(cell) for cell in row] for row in _texts(columns, rows))
                 rules = ["--:" if one.type.kind in _NUMBERS else "---" for one in columns]
                 head = () if goes_on else ([_in_markdown(one) for one in names], rules)
                 yield from (f"| {' | '.join(row)} |" for row in chain(head, body))
@@ -120,32 +120,40 @@ class Output:
                         f"{name.ljust(width)}  {cell}".rstrip() for name, cell in zip(names, cells, strict=True)
                     )
             case OutputFormat.TABLE:
-                body = _texts(columns, rows)
-                widths = [] if widths is None else widths
-                wanted = widths_of([names, *body])
-                widths[:] = map(max, wanted, widths) if widths else wanted
+                widths = [0] * len(names) if widths is None else widths
+                for line in chain([names], _texts(columns, rows)):  # made once more below: they may be many
+                    widths[:] = map(max, widths, map(len, line))
                 right = [one.type.kind in _NUMBERS for one in columns]
-                yield from table_lines(() if goes_on else names, body, right, widths)
+                yield from table_lines(() if goes_on else names, _texts(columns, rows), right, widths)
 
-    def _print(self, lines: Sequence[str]) -> None:
-        text = "".join(f"{line}\n" for line in lines)
+    def _print(self, lines: Iterator[str]) -> None:
+        """Prints lines as they are made, so many in a pager that they do not fit on the terminal."""
         pager = os.environ.get("PAGER", "less -FRSX")
-        if self.pages and pager.strip() and len(lines) >= shutil.get_terminal_size().lines:
-            try:
-                subprocess.run(shlex.split(pager), input=text, text=True, check=False)
-            except (OSError, ValueError):
-                pass  # there is none of the name
-            else:
-                return
-        sys.stdout.write(text)
+        first = list(islice(lines, shutil.get_terminal_size().lines)) if self.pages and pager.strip() else []
+        if first and len(first) == shutil.get_terminal_size().lines and self._page(pager, chain(first, lines)):
+            return
+        for line in chain(first, lines):
+            print(line)
         sys.stdout.flush()
 
+    @staticmethod
+    def _page(pager: str, lines: Iterator[str]) -> bool:
+        """Returns whether there is such a pager, which has got lines for as long as it took any."""
+        try:
+            process = subprocess.Popen(shlex.split(pager), stdin=subprocess.PIPE, text=True)
+        except (OSError, ValueError):
+            return False
+        with suppress(BrokenPipeError), process:
+            assert process.stdin is not None
+            for line in lines:
+                process.stdin.write(f"{line}\n")
+        return True
 
-def _texts(columns: Sequence[Column], rows: Sequence[Row]) -> list[list[str]]:
+
+def _texts(columns: Sequence[Column], rows: Sequence[Row]) -> Iterator[list[str]]:
     types = [column.type for column in columns]
-    return [
-        ["" if cell is None else cell_text(cell, one) for cell, one in zip(row, types, strict=True)] for row in rows
-    ]
+    for row in rows:
+        yield ["" if cell is None else cell_text(cell, one) for cell, one in zip(row, types, strict=True)]
 
 
 def json_text(cell: Any, type_: ScalarType) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -14,7 +15,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def table_lines(
-    names: Sequence[str], body: Sequence[Sequence[str]], right: Sequence[bool], widths: Sequence[int]
+    names: Sequence[str], body: Iterable[Sequence[str]], right: Sequence[bool], widths: Sequence[int]
 ) -> Iterator[str]:
     """Yields the lines of a table: its columns' names, if any are given, and its rows.
 
@@ -25,7 +26,7 @@ def table_lines(
         widths: Of the columns, in characters.
     """
     head = [list(names), ["-" * width for width in widths]] if names else []
-    for row in [*head, *body]:
+    for row in chain(head, body):
         cells = (cell.rjust(w) if flush else cell.ljust(w) for cell, w, flush in zip(row, widths, right, strict=True))
         yield "  ".join(cells).rstrip()
 

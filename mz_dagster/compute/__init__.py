@@ -30,13 +30,14 @@ from mz_dagster.compute.snapshot.discrepancy import (
 )
 from mz_dagster.compute.snapshot.peek import (
     CollectionHasErrors,
+    Found,
     NegativeMultiplicity,
-    cells,
+    found_rows,
     peek,
     peek_locally,
-    rows_of,
 )
 from mz_dagster.compute.snapshot.rows_frame import rows_frame
+from mz_dagster.compute.snapshot.stored_rows import StoredRows
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.spark.warm_spark import LeftToSpark, WarmSpark
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
@@ -48,6 +49,7 @@ __all__ = [
     "CollectionStep",
     "Discrepancy",
     "FailedNode",
+    "Found",
     "Graph",
     "LeftToSpark",
     "MaintainedNode",
@@ -63,15 +65,15 @@ __all__ = [
     "StepOverdue",
     "StepReport",
     "Stepper",
+    "StoredRows",
     "TableNode",
     "WarmSpark",
-    "cells",
     "content",
     "discrepancy",
+    "found_rows",
     "negative_multiplicities",
     "peek",
     "peek_locally",
     "quiet",
     "rows_frame",
-    "rows_of",
 ]

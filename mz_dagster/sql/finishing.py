@@ -57,29 +57,29 @@ def ordered_rows(rows: Sequence[tuple[object, ...]], finishing: RowSetFinishing)
         for one in reversed(keys):
             nulls = [row for row in result if row[one.position] is None]
             others = [row for row in result if row[one.position] is not None]
-            others.sort(key=lambda row: _sort_key(row[one.position], types[one.position]), reverse=one.descending)
+            others.sort(key=lambda row: sort_key(row[one.position], types[one.position]), reverse=one.descending)
             result = [*nulls, *others] if one.nulls_first else [*others, *nulls]
-        peers = groupby(result, lambda row: [_sort_key(row[one.position], types[one.position]) for one in keys])
+        peers = groupby(result, lambda row: [sort_key(row[one.position], types[one.position]) for one in keys])
         result = [row for _, equal in peers for row in _by_whole_row(list(equal), types)]
     stop = None if finishing.limit is None else finishing.offset + finishing.limit
     return [tuple(row[i] for i in finishing.project) for row in result[finishing.offset : stop]]
 
 
-def _sort_key(value: object, type_: ScalarType) -> Any:
+def sort_key(value: object, type_: ScalarType) -> Any:
     """Returns what orders equal values as equal; NULL is above all."""
     match value:
         case None:
             return None
         case str() | float() | ZonedTime():
-            return _stored(value, type_)
+            return stored_key(value, type_)
         case Interval():
             return comparable(value)
         case Dimensioned():
             elements, lengths, lowers = value
-            return _sort_key(list(elements), type_.parts[0]), len(lengths), list(lengths), list(lowers)
+            return sort_key(list(elements), type_.parts[0]), len(lengths), list(lengths), list(lowers)
         case list() | tuple():
             # As PostgreSQL compares arrays: element by element, NULL above all.
-            return [(True, 0) if one is None else (False, _sort_key(one, type_.parts[0])) for one in value]
+            return [(True, 0) if one is None else (False, sort_key(one, type_.parts[0])) for one in value]
         case _:
             return value
 
@@ -91,20 +91,20 @@ def _by_whole_row(rows: list[tuple[object, ...]], types: Sequence[ScalarType]) -
     """
 
     def whole(row: tuple[object, ...]) -> Any:
-        cells = [(cell is None, _stored(cell, one)) for cell, one in zip(row, types, strict=True)]
-        return cells, list(map(_signs, row))
+        cells = [(cell is None, stored_key(cell, one)) for cell, one in zip(row, types, strict=True)]
+        return cells, list(map(signs, row))
 
     return rows if len(rows) == 1 else sorted(rows, key=whole)
 
 
-def _stored(value: Any, type_: ScalarType) -> Any:
+def stored_key(value: Any, type_: ScalarType) -> Any:
     """Returns what has the order of a value's stored form, in which NULL is first within arrays and records."""
     if value is None:
         return ()
     match type_.kind:
         case Kind.ARRAY | Kind.RECORD | Kind.DIMENSIONED:
             parts = zip(value, type_.parts * len(value) if type_.kind is Kind.ARRAY else type_.parts, strict=True)
-            return [(cell is not None, _stored(cell, one)) for cell, one in parts]
+            return [(cell is not None, stored_key(cell, one)) for cell, one in parts]
         case Kind.FLOAT4 | Kind.FLOAT8:
             return (value != value, value if value == value else 0.0)
         case Kind.INTERVAL:
@@ -116,8 +116,8 @@ def _stored(value: Any, type_: ScalarType) -> Any:
             return stored.encode() if isinstance(stored, str) else stored
 
 
-def _signs(value: object) -> Any:
+def signs(value: object) -> Any:
     """Returns what has the order of a value's signs among those that are equal: -0.0 before 0.0."""
     if isinstance(value, list | tuple):
-        return [_signs(one) for one in value]
+        return [signs(one) for one in value]
     return not (isinstance(value, float) and value == 0 and math.copysign(1, value) < 0)

@@ -2,6 +2,8 @@
 
     server       listens on loopback, or with TLS elsewhere; a session for each connection
     turns        who is served when: clients one after the other, and who takes long by a thread of its own
+    protocol     what is read past, and who has hung up
+    host         what a connection asks of the server
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
     startup_settings    the settings that a client asks for as it connects
     idle         ends clients that have been idle for too long

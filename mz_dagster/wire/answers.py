@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,8 +12,11 @@ from pygwire import messages
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.notices import Notice
-from mz_dagster.scalars.types import Column, ScalarType
+from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.wire.types import binary_of, wire_type
+
+_LENGTH = struct.Struct("!i").pack
+_NULL = _LENGTH(-1)
 
 
 class ProtocolViolation(ProgrammingError):
@@ -24,6 +28,38 @@ class ProtocolViolation(ProgrammingError):
 def cell(value: Any, type_: ScalarType, binary: bool, zone: ZoneInfo) -> bytes:
     """Returns a cell as it is sent."""
     return binary_of(value, type_) if binary else cell_text(value, type_, zone).encode()
+
+
+#: Of what a text is what `str` makes of it.
+_PLAIN = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR, Kind.JSON, Kind.JSONB, Kind.ENUM)
+
+
+def cell_encoder(type_: ScalarType, binary: bool, zone: ZoneInfo) -> Callable[[Any], bytes]:
+    """Returns what makes of a cell that is not NULL what is sent; see `cell`."""
+    if not binary and not type_.label and type_.kind in _PLAIN:
+        return lambda value: str(value).encode()
+    return lambda value: cell(value, type_, binary, zone)
+
+
+def data_rows(rows: Iterable[Sequence[Any]], encoders: Sequence[Callable[[Any], bytes]]) -> Iterator[bytes]:
+    """Yields a DataRow message for each row, as pygwire has it, which looks at each more closely than many take."""
+    count = struct.pack("!h", len(encoders))
+    for row in rows:
+        parts = [count]
+        for value, encode in zip(row, encoders, strict=True):
+            if value is None:
+                parts.append(_NULL)
+            else:
+                data = encode(value)
+                parts += _LENGTH(len(data)), data
+        body = b"".join(parts)
+        yield b"D" + _LENGTH(len(body) + 4) + body
+
+
+def copy_data(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields a CopyData message for each line."""
+    for line in lines:
+        yield b"d" + _LENGTH(len(line) + 4) + line
 
 
 def spread(formats: Sequence[int], count: int, what: str) -> Sequence[int]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import select
 import socket
 import ssl
 import struct
@@ -21,28 +20,38 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from pygwire import BackendConnection, ConnectionPhase, TransactionStatus, messages
+from pygwire import TransactionStatus, messages
 from pygwire.exceptions import PygwireError
 from scramp import ScramException, ScramMechanism
 
 from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
 from mz_dagster.adapter.group_commit import QueuedWrite
-from mz_dagster.adapter.result import Rows
+from mz_dagster.adapter.result import Rows, StreamedRows
 from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.catalog import RoleRow, UnknownObject
+from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error
 from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
 from mz_dagster.sql import ClientFormat, Insert, Select
 from mz_dagster.storage.copy_csv import Record
-from mz_dagster.wire.answers import ProtocolViolation, cell, description, error_response, notice_response, spread
+from mz_dagster.wire.answers import (
+    ProtocolViolation,
+    cell_encoder,
+    copy_data,
+    data_rows,
+    description,
+    error_response,
+    notice_response,
+    spread,
+)
 from mz_dagster.wire.copying import Encoder, records
-from mz_dagster.wire.credentials import Credentials, set_client_first
+from mz_dagster.wire.credentials import set_client_first
 from mz_dagster.wire.errors import (
     CopyEnded,
     DuplicateStatement,
@@ -52,6 +61,8 @@ from mz_dagster.wire.errors import (
     UndefinedPortal,
     idle_error,
 )
+from mz_dagster.wire.host import Host
+from mz_dagster.wire.protocol import Protocol3, has_hung_up
 from mz_dagster.wire.startup_settings import startup_settings
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
 from mz_dagster.wire.types import is_enumerated, parameter_of, parameter_type, unsized, wire_type
@@ -79,65 +90,9 @@ _SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "
 #: What a client is told of its isolation level, which is one that PostgreSQL knows; the strongest serves it.
 _LEVEL = "repeatable read"
 
-Row = tuple[Any, ...]
-
-
-class Host(Protocol):
-    """The server that a connection is one of.
-
-    Attributes:
-        credentials: Who may connect.
-        authentication_s: How long a client may take to authenticate, in seconds.
-        tls: How TLS is spoken, if it is.
-        requires_tls: Whether it must be.
-    """
-
-    credentials: Credentials
-    authentication_s: float
-    tls: ssl.SSLContext | None
-    requires_tls: bool
-
-    def role(self, user: str) -> RoleRow | None:
-        """Returns the role of a name, None if there is none or it is the owner's."""
-        ...
-
-    def connect(self, role: RoleRow | None) -> Connection:
-        """Returns a session for a client that has authenticated as a role, or as the owner."""
-        ...
-
-    def cancel(self, process_id: int, secret: bytes) -> None:
-        """Cancels what a client executes, if the secret is its own."""
-        ...
-
-    def ended(self, process_id: int) -> None:
-        """Is told that a connection has ended."""
-        ...
-
-    def idles(self, backend: Backend, for_ms: int) -> None:
-        """Has a client end that is idle for longer from now on, see `Backend.time_out`; 0 for never."""
-        ...
-
 
 class _ClientGone(Exception):
     """Says that the client has gone."""
-
-
-class _Protocol(BackendConnection):
-    """The protocol, with a query behind messages that no Sync has ended, which PostgreSQL takes as if one had.
-
-    Attributes:
-        skips: Whether all is passed over until the next Sync, as after an error in an extended query.
-    """
-
-    skips = False
-
-    def _receive_to_state_machine(self, msg: messages.PGMessage) -> None:
-        if self.skips and not isinstance(msg, messages.Sync | messages.Terminate):
-            return
-        if isinstance(msg, messages.Query) and self._state_machine.phase is ConnectionPhase.EXTENDED_QUERY:
-            self._state_machine.receive(messages.Sync())  # type: ignore[arg-type]
-            self._state_machine.send(messages.ReadyForQuery(status=TransactionStatus.IDLE))  # type: ignore[arg-type]
-        super()._receive_to_state_machine(msg)
 
 
 @dataclass(slots=True, eq=False)
@@ -156,7 +111,7 @@ class Backend:
     process_id: int
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
     cancellation: Cancellation = field(default_factory=Cancellation, repr=False)
-    _protocol: _Protocol = field(default_factory=_Protocol, repr=False)
+    _protocol: Protocol3 = field(default_factory=Protocol3, repr=False)
     _out: bytearray = field(default_factory=bytearray, repr=False)
     _connection: Connection | None = None
     _role: RoleRow | None = None
@@ -166,6 +121,8 @@ class Backend:
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
     #: What is to be told of a write that is queued, once it is over.
     _untold: Callable[[], None] | None = field(default=None, repr=False)
+    #: When what is executed was begun, by the monotonic clock.
+    _begun_ms: float = field(default=0.0, init=False, repr=False)
     awaited: QueuedWrite | None = field(default=None, init=False, repr=False)
     _may_time_out: bool = field(default=False, init=False, repr=False)
     _is_timed_out: bool = field(default=False, init=False, repr=False)
@@ -474,7 +431,7 @@ class Backend:
         tag = result.tag
         if result.columns:
             self._send(description(result.columns, ()))
-            self._send_rows(result.columns, result.rows, ())
+            self._send_result(result.columns, result.rows, ())
         if result.stream is not None:
             tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
         self._send(messages.CommandComplete(tag=tag))
@@ -492,6 +449,7 @@ class Backend:
         """Yields results, each of which can be cancelled while it is computed, but not while it is sent."""
         found = results()
         while True:
+            self._begun_ms = SYSTEM_CLOCK.monotonic_ms()
             try:
                 result = self.cancellation.execute(partial(next, found, None), self.connection.statement_timeout_ms)
             finally:
@@ -635,6 +593,8 @@ class Backend:
             cursor, text = self.connection.cursor(), portal.prepared.statement.text
             queues = queues and self._may_queue
             (portal.result,) = self._executed(lambda: cursor.results(text, values, queues=queues))
+        else:
+            self._begun_ms = SYSTEM_CLOCK.monotonic_ms()
         result = portal.result
         if result.queued is not None:
             sealed = partial(self._execute_sealed, portal, result)
@@ -648,7 +608,7 @@ class Backend:
             return
         end = min(len(result.rows), portal.sent + most) if most > 0 else len(result.rows)
         if result.columns:
-            self._send_rows(result.columns, result.rows[portal.sent : end], portal.formats)
+            self._send_result(result.columns, result.rows[portal.sent : end], portal.formats)
             portal.sent = end
         if end < len(result.rows):
             self._send(messages.PortalSuspended())
@@ -692,7 +652,7 @@ class Backend:
             if found is None or found:
                 return found
             self._flush()
-            if _has_hung_up(self.client):
+            if has_hung_up(self.client):
                 raise _ClientGone("the client has gone")
 
     def _send_stream(self, result: Result, send: Callable[[Rows], None]) -> int:
@@ -718,12 +678,12 @@ class Backend:
         self._send(messages.CopyOutResponse(overall_format=binary, col_formats=[binary] * len(result.columns)))
 
         def send(rows: Rows) -> None:
-            for row in rows:
-                self._send(messages.CopyData(data=encoder.row(row)))
+            self._send_made(copy_data(map(encoder.row, rows)))
 
         if header := encoder.header():
             self._send(messages.CopyData(data=header))
-        send(result.rows)
+        for some in self._portions(result.rows):
+            send(some)
         count = len(result.rows) + (0 if result.stream is None else self._send_stream(result, send))
         if end := encoder.end():
             self._send(messages.CopyData(data=end))
@@ -749,14 +709,42 @@ class Backend:
                     pass
         raise _ClientGone("the client has gone")
 
-    def _send_rows(self, columns: Sequence[Column], rows: Rows | list[Row], formats: Sequence[int] = ()) -> None:
-        types = [one.type for one in columns]
-        binary = [one == 1 for one in spread(formats, len(types), "columns")]
+    def _portions(self, rows: Rows) -> Iterator[Rows]:
+        """Yields rows as they are made, between which and while which a statement can be cancelled.
+
+        Raises:
+            StatementCancelled: It was, or has taken too long, the time included that the client takes.
+        """
+        if not isinstance(rows, StreamedRows):
+            yield rows
+            return
+        portions, timeout_ms = rows.portions(), self.connection.statement_timeout_ms
+        with self.cancellation.going_on():
+            while True:
+                left_ms = int(self._begun_ms + timeout_ms - SYSTEM_CLOCK.monotonic_ms()) if timeout_ms else 0
+                if timeout_ms and left_ms <= 0:
+                    raise StatementCancelled("canceling statement due to statement timeout", hint="Ask for fewer rows.")
+                some = self.cancellation.execute(partial(next, portions, None), left_ms)
+                if some is None:
+                    return
+                yield some
+
+    def _send_result(self, columns: Sequence[Column], rows: Rows, formats: Sequence[int]) -> None:
+        for some in self._portions(rows):
+            self._send_rows(columns, some, formats)
+
+    def _send_rows(self, columns: Sequence[Column], rows: Rows, formats: Sequence[int] = ()) -> None:
+        formats = spread(formats, len(columns), "columns")
         zone = ZoneInfo(self.connection.zone)
-        for row in rows:
-            cells = zip(row, types, binary, strict=True)
-            sent = [None if one is None else cell(one, type_, in_binary, zone) for one, type_, in_binary in cells]
-            self._send(messages.DataRow(columns=sent))
+        encoders = [cell_encoder(one.type, form == 1, zone) for one, form in zip(columns, formats, strict=True)]
+        self._send_made(data_rows(rows, encoders))
+
+    def _send_made(self, sent: Iterator[bytes]) -> None:
+        """Sends messages of which any number may come where they do."""
+        for one in sent:
+            self._out += one
+            if len(self._out) >= _PORTION:
+                self._flush()
 
     def forget_prepared(self, name: str | None) -> bool:
         """Forgets a prepared statement, or all of them; see `WireClient`."""
@@ -783,10 +771,3 @@ class Backend:
         if name not in self._portals:
             raise UndefinedPortal(f'portal "{name}" does not exist')
         return self._portals[name]
-
-
-def _has_hung_up(client: socket.socket) -> bool:
-    """Returns whether nobody is at the other end any more."""
-    looking = select.poll()
-    looking.register(client, getattr(select, "POLLRDHUP", select.POLLHUP))
-    return bool(looking.poll(0))

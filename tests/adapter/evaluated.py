@@ -9,7 +9,7 @@ import pytest
 
 from mz_dagster.adapter import peeks
 from mz_dagster.adapter.simple_plan import shown
-from mz_dagster.compute import rows_of as rows_read
+from mz_dagster.compute.snapshot.peek import rows_of as rows_read
 from mz_dagster.errors import DataError
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.scalars.scalar import Literal

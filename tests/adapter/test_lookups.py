@@ -260,7 +260,8 @@ class Stored:
         plan = Linear(ReadCollection(self.row.id, relation_type), mfp, RelationType(self.row.columns[1:]))
         simple = SimplePlan.of(SnapshotPlan((), plan), [self.row])
         assert simple is not None
-        return simple.read(self.shards, self.row, self.listed, 5)
+        found = simple.read(self.shards, self.row, self.listed, 5)
+        return None if found is None else [*found]
 
 
 def test_multiplicities_are_summed_and_a_negative_one_is_an_error_of_what_was_asked_for(tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.backend_signals import Signal
 from mz_dagster.adapter.config_calls import ConfigCall
+from mz_dagster.adapter.finished_rows import finished_rows
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks, as_of_time
 from mz_dagster.adapter.planned_queries import DescribedQuery, PlannedQuery, QueryKey, with_types
 from mz_dagster.adapter.query_indexes import QueryIndexes
-from mz_dagster.adapter.result import Result, user_rows
+from mz_dagster.adapter.result import Result, Rows, StreamedRows, user_rows
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.system_catalogs.shown import named_columns, with_names
+from mz_dagster.adapter.system_catalogs.shown import has_names, named_columns, with_names
 from mz_dagster.adapter.timestamps import AsOfTime
 from mz_dagster.adapter.variables import Variables
+from mz_dagster.compute import StoredRows
 from mz_dagster.plan.rewriting import gets_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
@@ -84,10 +86,17 @@ class Reads:
             found = None if as_of is not None or state is None else peeks.look_up(planned.lookup, state, values)
         if found is None:
             found = peeks.peek_planned(relation, as_of)
-        rows = ordered_rows(found, planned.bound.finishing)
-        columns = planned.bound.relation_type.columns
-        shown = with_names(peeks.facts, user_rows(rows, columns), columns)
-        return Result(f"SELECT {len(rows)}", planned.columns, shown, len(rows))
+        finishing, columns = planned.bound.finishing, planned.bound.relation_type.columns
+
+        def shown(rows: Rows) -> Rows:
+            return with_names(peeks.facts, user_rows(rows, columns), columns)
+
+        rows: Rows
+        if isinstance(found, StoredRows) and not has_names(columns):
+            rows = StreamedRows(finished_rows(found, finishing), shown)
+        else:
+            rows = shown(ordered_rows(found, finishing))
+        return Result(f"SELECT {len(rows)}", planned.columns, rows, len(rows))
 
     def described(self, statement: Select, parameters: Sequence[object]) -> tuple[Column, ...]:
         """Returns the columns of a query; what it takes open parameters to be is noted in them."""

@@ -12,7 +12,7 @@ from mz_dagster.scalars.types import TEXT, Column, ScalarType, array_of
 from mz_dagster.sql.catalog_calls import REGISTERED, shown_by_label
 from mz_dagster.sql.catalog_facts import CatalogFacts
 
-Rows = tuple[tuple[Any, ...], ...]
+Rows = Sequence[tuple[Any, ...]]
 
 
 def named_columns(columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -26,10 +26,15 @@ def _shown_type(type_: ScalarType) -> ScalarType:
     return array_of(TEXT) if type_.element is not None and type_.element.label in REGISTERED else type_
 
 
+def has_names(columns: Sequence[Column]) -> bool:
+    """Returns whether some of the columns are of object ids that are shown by their names."""
+    return any(_shown_type(one.type) is not one.type for one in columns)
+
+
 def with_names(facts: CatalogFacts, rows: Rows, columns: Sequence[Column]) -> Rows:
     """Returns the rows of a result, with names in the place of object ids that are shown by them."""
     types = [one.type for one in columns]
-    if all(_shown_type(one) is one for one in types):
+    if not has_names(columns):
         return rows
     return tuple(tuple(_named(facts, *pair) for pair in zip(row, types, strict=True)) for row in rows)
 

@@ -1,4 +1,4 @@
-"""Peeks: a plan's content at one time, as rows in Python.
+"""Peeks: a plan's content at one time, as rows: few in Python, many in the Arrow columns that they were computed in.
 
 A peek runs the same operators as a step, in their form for one time, over leased lists; of little, in this process.
 Its answer is exact or an error: an error part that does not sum to zero is raised, and so is a multiplicity below zero.
@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional
 from mz_dagster.compute.lookups.step_reads import stored_table
 from mz_dagster.compute.snapshot.content import snapshot
+from mz_dagster.compute.snapshot.stored_rows import AT_ONCE, Row, StoredRows, repeated
 from mz_dagster.compute.spark.consolidate import consolidate
 from mz_dagster.compute.spark.expressions.pure import plain_form
 from mz_dagster.compute.spark.operators import Read
@@ -26,7 +28,6 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import SnapshotPlan
 from mz_dagster.plan.plan_size import PlanTooLarge
-from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import from_stored
 from mz_dagster.storage.consolidation import summed
@@ -40,7 +41,9 @@ from mz_dagster.storage.spark.deadline import HeapFull
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Row = tuple[Value, ...]
+
+#: Rows that were found: few in Python, many in columns.
+Found = list[Row] | StoredRows
 
 
 class CollectionHasErrors(DataError):
@@ -63,7 +66,7 @@ class NegativeMultiplicity(DataError):
     sqlstate = "XX001"
 
 
-def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> list[Row]:
+def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> Found:
     """Returns the plan's rows at `as_of`, each as often as its multiplicity says, in no order.
 
     Args:
@@ -82,8 +85,8 @@ def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> l
         total = consolidate(content, named)
         # Moments travel as numbers: no client's zone shifts them, and of infinite ones Python has no date.
         shown = [plain_form(F.col(column.name), column.type).alias(column.name) for column in named]
-        collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).collect()
-    return rows_of((tuple(row) for row in collected), columns)
+        collected = total.select(*shown, F.col(DIFF), F.col(ERROR)).toArrow()
+    return found_rows(collected, range(len(columns)), columns)
 
 
 @contextmanager
@@ -102,7 +105,7 @@ def peek_locally(
     listed: Mapping[GlobalId, Sequence[Batch]],
     plan: SnapshotPlan,
     as_of: int,
-) -> list[Row] | str:
+) -> Found | str:
     """Returns what `peek` does, computed in this process, with Spark for functions at most; else why it is Spark's.
 
     Args:
@@ -129,9 +132,33 @@ def peek_locally(
     if found is None:
         return contents.spark_because
     columns = plan.output.relation_type.columns
-    total = summed(found)
-    data = [cells(total.column(n)) for n in range(len(columns))]
-    return rows_of(zip(*data, total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist(), strict=True), columns)
+    return found_rows(summed(found), range(len(columns)), columns)
+
+
+def found_rows(total: pa.Table, places: Sequence[int | str], columns: tuple[Column, ...]) -> Found:
+    """Returns the rows of a consolidated update frame, each as often as its diff says.
+
+    Args:
+        total: The frame.
+        places: Which of its columns are the rows', by position or by name.
+        columns: What these are.
+
+    Raises:
+        DataError: As for `peek`.
+    """
+    data = [total.column(place) for place in places]
+    if len(total) <= AT_ONCE or not columns:
+        ends = total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist()
+        return rows_of(zip(*map(cells, data), *ends, strict=True), columns)
+    are_good = pc.is_null(total.column(ERROR))
+    is_wrong = pc.and_(are_good, pc.less(total.column(DIFF), 0))
+    if not pc.all(are_good).as_py() or pc.any(is_wrong).as_py():
+        total = total.filter(pc.or_(is_wrong, pc.invert(are_good)))
+        ends = total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist()
+        return rows_of(zip(*(cells(total.column(one)) for one in places), *ends, strict=True), columns)
+    found = StoredRows.of(data, columns)
+    often = repeated(total.column(DIFF))
+    return found if often is None else found.taken(often)
 
 
 def cells(column: pa.ChunkedArray) -> list[Any]:
