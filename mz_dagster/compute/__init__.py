@@ -18,7 +18,7 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 It does not choose times, poll sources, parse SQL or know names.
 
 Open to other layers beside this front door: `algebra.operator_costs`, `lookups.common_lookups`, `placement.explained`,
-`snapshot.discrepancy`, `snapshot.peek`, `step.ingest`, `step.violations`.
+`snapshot.discrepancy`, `snapshot.peek`, `snapshot.stored_rows`, `step.ingest`, `step.violations`.
 """
 
 from mz_dagster.compute.snapshot.discrepancy import (

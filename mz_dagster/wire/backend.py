@@ -107,7 +107,7 @@ class Backend:
     """
 
     client: socket.socket
-    server: Host
+    server: Host[Backend]
     process_id: int
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(4), repr=False)
     cancellation: Cancellation = field(default_factory=Cancellation, repr=False)

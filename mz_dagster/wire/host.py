@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from mz_dagster.adapter import Connection
 from mz_dagster.catalog import RoleRow
 from mz_dagster.wire.credentials import Credentials
 
-if TYPE_CHECKING:
-    from mz_dagster.wire.backend import Backend
+#: A connection.
+C = TypeVar("C", contravariant=True)
 
 
-class Host(Protocol):
+class Host(Protocol[C]):
     """The server that a connection is one of.
 
     Attributes:
@@ -44,6 +44,6 @@ class Host(Protocol):
         """Is told that a connection has ended."""
         ...
 
-    def idles(self, backend: Backend, for_ms: int) -> None:
+    def idles(self, backend: C, for_ms: int) -> None:
         """Has a client end that is idle for longer from now on, see `Backend.time_out`; 0 for never."""
         ...

@@ -191,3 +191,23 @@ def test_spark_computes_what_it_is_told_to(engine: Engine, spark_config: SparkCo
     with Engine(replace(project, engine=EngineSetting.LOCAL)) as local:
         session = Session(local)
         assert sorted(session.execute("SELECT * FROM sums").rows) == [("7", None), ("Rome", 3.5)]
+
+
+def test_many_rows_of_spark_are_those_of_this_process(tmp_path: Path, spark_config: SparkConfig) -> None:
+    values = (
+        "g, 'x' || g::text AS t, g::numeric(12, 2) / 4 AS n, '2020-01-01'::timestamptz + g * interval '1 hour' AS z",
+        "CASE g % 3 WHEN 0 THEN 'infinity'::date WHEN 1 THEN '1960-01-01'::date END AS d, ROW(g, now())",
+        "ARRAY['-infinity'::timestamp] AS a",
+        "g * interval '1 day' AS i, g % 2 = 0 AS b, '12:30'::time AS c, sqrt(g) AS f, g::numeric / 8 AS u",
+    )
+    with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
+        connection.execute("CREATE TABLE t (g integer)")
+        connection.execute("INSERT INTO t SELECT g FROM generate_series(1, 3000) g")
+        connection.execute("INSERT INTO t SELECT g FROM t WHERE g % 100 = 0")
+        connection.execute("BEGIN")
+        query = f"SELECT {', '.join(values)} FROM t ORDER BY g DESC"
+        here = connection.execute(query).fetchall()
+        connection.execute("SET engine = spark")
+        there = connection.execute(query)
+        assert there.fetchmany(5) + there.fetchall() == here
+        assert len(here) == 3030

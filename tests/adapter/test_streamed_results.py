@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from decimal import Decimal
 from itertools import product
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster import connect
-from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
+from mz_dagster.adapter import Connection, Session
 from mz_dagster.adapter.finished_rows import finished_rows
 from mz_dagster.adapter.result import StreamedRows
 from mz_dagster.cli.output import Output, OutputFormat
@@ -48,7 +47,6 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.values import Interval, to_stored
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.spark import SparkConfig
 from tests.sparkless import refuse_spark
 
 ROWS = 300_000
@@ -216,23 +214,3 @@ def test_many_rows_are_published_as_few(connection: Connection) -> None:
     found, same = many.fetch_arrow_table(), few.fetch_arrow_table()
     assert found.schema == same.schema
     assert found.slice(0, len(same)).to_pylist() == same.to_pylist()
-
-
-def test_many_rows_of_spark_are_those_of_this_process(tmp_path: Path, spark_config: SparkConfig) -> None:
-    values = (
-        "g, 'x' || g::text AS t, g::numeric(12, 2) / 4 AS n, '2020-01-01'::timestamptz + g * interval '1 hour' AS z",
-        "CASE g % 3 WHEN 0 THEN 'infinity'::date WHEN 1 THEN '1960-01-01'::date END AS d, ROW(g, now())",
-        "ARRAY['-infinity'::timestamp] AS a",
-        "g * interval '1 day' AS i, g % 2 = 0 AS b, '12:30'::time AS c, sqrt(g) AS f, g::numeric / 8 AS u",
-    )
-    with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
-        connection.execute("CREATE TABLE t (g integer)")
-        connection.execute("INSERT INTO t SELECT g FROM generate_series(1, 3000) g")
-        connection.execute("INSERT INTO t SELECT g FROM t WHERE g % 100 = 0")
-        connection.execute("BEGIN")
-        query = f"SELECT {', '.join(values)} FROM t ORDER BY g DESC"
-        here = connection.execute(query).fetchall()
-        connection.execute("SET engine = spark")
-        there = connection.execute(query)
-        assert there.fetchmany(5) + there.fetchall() == here
-        assert len(here) == 3030
