@@ -141,6 +141,7 @@ class Conflicts:
             circumstances=self.enforcement.circumstances,
             defaults=self.enforcement.constraints.defaults,
             identities=self.enforcement.constraints.identities,
+            computed=self.enforcement.constraints.computed,
         )
         assert bound.matches is not None
         return bound.matches

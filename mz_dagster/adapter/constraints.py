@@ -22,7 +22,7 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import TableConstraints
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, violations
+from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, computed_columns, violations
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
 from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.statements import UniqueKey
@@ -62,7 +62,21 @@ class Enforcement:
     def is_free(self) -> bool:
         """Whether the table demands nothing of its rows beside types and NOT NULL, and makes nothing of them."""
         constraints = self.constraints
-        return not (constraints or constraints.defaults or constraints.identities or constraints.by_chance)
+        made = constraints.defaults or constraints.identities or constraints.by_chance or constraints.computed
+        return not (constraints or made)
+
+    def completed(self, rows: Sequence[Row], read: Read) -> list[Row]:
+        """Returns rows of the table, and what may follow them, with what columns are computed of the others."""
+        computed, columns = self.constraints.computed, self.columns
+        if not computed or not rows:
+            return list(rows)
+        name, arity = last_of(self.table.schema, str(self.table.name)), columns.arity
+        places = [i for i, one in enumerate(columns.names) if one in computed]
+        found = [list(row) for row in rows]
+        for number, *values in read(computed_columns(name, columns, computed, [row[:arity] for row in rows])):
+            for place, value in zip(places, values, strict=True):
+                found[number][place] = value
+        return [*map(tuple, found)]
 
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""

@@ -60,10 +60,13 @@ class GeneratedValues:
         return self.engine.catalog.claim_numbers(self.table.id, column, sequence, count, name)
 
     def filled(self, rows: Sequence[Row], places: Sequence[int]) -> list[Row]:
-        """Returns rows of the table with values of their own in the columns at some places."""
+        """Returns rows of the table with values of their own in those columns at some places that generate them."""
         found = list(rows)
         for place in places if rows else ():
-            values = self._values(self.table.relation_type.columns[place], len(rows))
+            column = self.table.relation_type.columns[place]
+            if column.name not in self.columns:
+                continue
+            values = self._values(column, len(rows))
             found = [(*row[:place], value, *row[place + 1 :]) for row, value in zip(found, values, strict=True)]
         return found
 

@@ -17,16 +17,18 @@ from mz_dagster.sql.column_definitions import Columns, parse_column, parse_const
 from mz_dagster.sql.constraints import bind_check
 from mz_dagster.sql.cursor import TokenCursor, quoted
 from mz_dagster.sql.errors import (
+    ColumnUsed,
     DuplicateColumn,
     DuplicateObject,
     InvalidSyntax,
     InvalidTableDefinition,
+    NotComputed,
     UndefinedColumn,
     UndefinedObject,
     UnsupportedForm,
     suggestion,
 )
-from mz_dagster.sql.lexer import TokenKind, tokens_of
+from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.statements import AlterAction, AlterTable, CheckConstraint, CreateTable, Name, SqlText, UniqueKey
 from mz_dagster.sql.type_names import column_type
@@ -73,6 +75,8 @@ def _action(cursor: TokenCursor) -> AlterAction:
             return AlterAction("set not null", column, offset)
         if cursor.accepts("drop", "not", "null"):
             return AlterAction("drop not null", column, offset)
+        if cursor.accepts("drop", "expression"):
+            return AlterAction("drop expression", column, offset, cursor.accepts("if", "exists"))
         if cursor.accepts("drop", "default"):
             return AlterAction("drop default", column, offset)
         if cursor.accepts("set", "default"):
@@ -170,10 +174,25 @@ class AlteredTable:
                 self._rename(action)
             case "set default" | "drop default":
                 place = self._place_of_no_identity(action)
+                if columns[place].computed is not None:
+                    raise InvalidSyntax(
+                        f'column "{action.column}" of relation "{table}" is a generated column',
+                        hint="Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
+                        position=action.offset + 1,
+                    )
                 columns[place] = replace(columns[place], default=action.text, identity=None)
+            case "drop expression":
+                self._drop_expression(action)
             case "set type":
                 assert action.type is not None
                 place = self._place_of_no_identity(action)
+                if users := self._computed_of(action.column):
+                    raise UnsupportedForm(
+                        "cannot alter type of a column used by a generated column",
+                        detail=f'Column "{action.column}" is used by generated column "{users[0]}".',
+                        hint="Drop the generated column, and add it again behind.",
+                        position=action.offset + 1,
+                    )
                 if not _is_wider(action.type, columns[place].type):
                     raise UnsupportedForm(
                         f"this change of a type, from {columns[place].type} to {action.type}, is not supported",
@@ -218,6 +237,17 @@ class AlteredTable:
                 hint="Drop the table, or add another column first.",
                 position=action.offset + 1,
             )
+        users = self._computed_of(action.column)
+        if users and not action.cascade:
+            raise ColumnUsed(
+                f"cannot drop column {action.column} of table {definition.table} because other objects depend on it",
+                detail=f"Column {users[0]} of table {definition.table} depends on it.",
+                hint="Use DROP ... CASCADE to drop the dependent objects too.",
+                position=action.offset + 1,
+            )
+        for one in users:
+            self._drop(replace(action, column=one))
+        place = self._place(action)
         del definition.columns[place], self.sources[place]
         definition.keys = [one for one in definition.keys if action.column not in one.columns]
         columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in definition.columns))
@@ -236,6 +266,25 @@ class AlteredTable:
             for one in definition.keys
         ]
         definition.checks = [replace(one, predicate=_renamed(one.predicate, old, new)) for one in definition.checks]
+        definition.columns = [
+            one if one.computed is None else replace(one, computed=_renamed(one.computed, old, new))
+            for one in definition.columns
+        ]
+
+    def _computed_of(self, column: str) -> list[str]:
+        """Returns the columns that are computed of a column."""
+        found = self.definition.columns
+        return [one.name for one in found if one.computed is not None and _mentions(one.computed, column)]
+
+    def _drop_expression(self, action: AlterAction) -> None:
+        """Lets a column that is computed be written from here on."""
+        place = self._place(action)
+        if self.definition.columns[place].computed is None:
+            message = f'column "{action.column}" of relation "{self.definition.table}" is not a stored generated column'
+            if not action.if_exists:
+                raise NotComputed(message, position=action.offset + 1)
+            tell(f"{message}, skipping")
+        self.definition.columns[place] = replace(self.definition.columns[place], computed=None)
 
     def _rename_constraint(self, action: AlterAction) -> None:
         definition, old, new = self.definition, action.column, str(action.new_name)
@@ -312,9 +361,16 @@ def _binds(table: str, columns: RelationType, check: CheckConstraint) -> bool:
 
 def _renamed(predicate: SqlText, old: str, new: str) -> SqlText:
     """Returns a condition in which a column has another name."""
-    text, tokens = predicate.text, tokens_of(predicate.text)
-    for token, behind in reversed([*pairwise(tokens)]):
-        is_name = token.kind in (TokenKind.WORD, TokenKind.QUOTED) and token.value == old
-        if is_name and not behind.is_symbol("(", "."):
-            text = text[: token.start] + quoted(new) + text[token.end :]
+    text = predicate.text
+    for token in reversed(_mentions(predicate, old)):
+        text = text[: token.start] + quoted(new) + text[token.end :]
     return SqlText(text)
+
+
+def _mentions(expression: SqlText, column: str) -> list[Token]:
+    """Returns where an expression names a column."""
+    return [
+        token
+        for token, behind in pairwise(tokens_of(expression.text))
+        if token.kind in (TokenKind.WORD, TokenKind.QUOTED) and token.value == column and not behind.is_symbol("(", ".")
+    ]

@@ -239,6 +239,16 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
                     position=token.start + 1,
                 )
             column = replace(column, default=_default(cursor))
+        elif cursor.sees("generated", "always", "as") and cursor.ahead(3).is_symbol("("):
+            cursor.accepts("generated", "always", "as")
+            computed = cursor.parenthesized()
+            cursor.expects("stored")
+            if column.computed is not None:
+                raise InvalidSyntax(
+                    f'multiple generation clauses specified for column "{name}" of table "{found.table}"',
+                    position=token.start + 1,
+                )
+            column = replace(column, computed=computed)
         elif cursor.accepts("generated"):
             identity = parse_identity(cursor, column.type)
             if column.identity is not None:
@@ -262,6 +272,12 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
     if column.default is not None and column.identity is not None:
         raise InvalidSyntax(
             f'both default and identity specified for column "{name}" of table "{found.table}"', position=offset + 1
+        )
+    if column.computed is not None and (column.default is not None or column.identity is not None):
+        other = "default" if column.default is not None else "identity"
+        raise InvalidSyntax(
+            f'both {other} and generation expression specified for column "{name}" of table "{found.table}"',
+            position=offset + 1,
         )
     return column
 

@@ -12,20 +12,21 @@ from itertools import pairwise
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.functions import CastContext, Failure, Unknown, cast, type_name
+from mz_dagster.functions import UTC, CastContext, Failure, Unknown, cast, in_zone, type_name
 from mz_dagster.plan.relation import Constant, Filter, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.scalars.scalar import Call, Literal, Scalar, Value
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, walk
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bind_query
 from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
-from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm
+from mz_dagster.sql.errors import DatatypeMismatch, InvalidObjectDefinition, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.pending import projected
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.session_values import CHANCE
@@ -44,19 +45,22 @@ class TableConstraints:
         keys: The columns in which no two rows are equal.
         checks: The conditions that no row makes false.
         identities: How columns generate their values, by column.
+        computed: What columns are computed by of the others, by column.
     """
 
     defaults: Mapping[str, SqlText]
     keys: tuple[UniqueKey, ...]
     checks: tuple[CheckConstraint, ...]
     identities: Mapping[str, Identity]
+    computed: Mapping[str, SqlText]
 
     @classmethod
     def of(cls, statement: CreateTable) -> TableConstraints:
         """Returns those of a table."""
         defaults = {one.name: one.default for one in statement.columns if one.default is not None}
         identities = {one.name: one.identity for one in statement.columns if one.identity is not None}
-        return cls(defaults, statement.keys, statement.checks, identities)
+        computed = {one.name: one.computed for one in statement.columns if one.computed is not None}
+        return cls(defaults, statement.keys, statement.checks, identities, computed)
 
     def __bool__(self) -> bool:
         return bool(self.keys or self.checks)
@@ -112,6 +116,9 @@ def check_definition(statement: CreateTable) -> None:
     for column, one in zip(columns.columns, statement.columns, strict=True):
         if one.default is not None:
             bind_default(column, one.default, Circumstances())
+    computed = {one.name: one.computed for one in statement.columns if one.computed is not None}
+    for name in computed:
+        bind_computed(statement.name.last, columns, name, computed)
     for check in statement.checks:
         bind_check(statement.name.last, columns, check, Circumstances())
 
@@ -147,6 +154,47 @@ def bind_check(
     scope = Scope.of(table, columns)
     binding = BindingContext(_TypesOf(columns.columns), (), circumstances)
     return Expressions(binding, body, scope, "CHECK").boolean(body.root, "CHECK")
+
+
+def bind_computed(
+    table: str, columns: RelationType, name: str, computed: Mapping[str, SqlText], zone: str = UTC
+) -> Scalar:
+    """Returns what a column is computed by, over the columns of its table, cast as an assignment casts it.
+
+    Args:
+        table: The table.
+        columns: Its columns.
+        name: The column.
+        computed: What columns are computed by, by their names.
+        zone: The time zone that it is read in; another than UTC is for comparison.
+
+    Raises:
+        InvalidObjectDefinition: It is computed of a column that is computed itself.
+    """
+    body = _parsed(computed[name], "column generation expression")
+    column = columns.columns[columns.names.index(name)]
+    binder = Expressions(BindingContext(_TypesOf(columns.columns), ()), body, Scope.of(table, columns), "GENERATED")
+    with in_zone(zone):
+        found = assigned(binder, body.root, column)
+    for one in walk(found):
+        if isinstance(one, ColumnRef) and (used := columns.names[one.position]) in computed:
+            raise InvalidObjectDefinition(
+                f'cannot use generated column "{used}" in column generation expression',
+                detail="A generated column cannot reference another generated column.",
+                position=body.position(body.root),
+            )
+    return found
+
+
+def computed_columns(
+    table: str, columns: RelationType, computed: Mapping[str, SqlText], rows: Sequence[Sequence[Value]]
+) -> Relation:
+    """Returns the plan of what some columns are in each of given rows: its number, and they in order."""
+    numbered = RelationType((*columns.columns, Column(ORDINAL, INT8, False)))
+    constant = Constant(literal_rows([(*row, i) for i, row in enumerate(rows)], numbered.columns), numbered)
+    names = [name for name in columns.names if name in computed]
+    scalars = [bind_computed(table, columns, name, computed) for name in names]
+    return projected(constant, (ColumnRef(columns.arity, INT8, False, ORDINAL), *scalars), (ORDINAL, *names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import bind_definition
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.constraints import bind_check, bind_default, is_by_chance
+from mz_dagster.sql.constraints import bind_check, bind_computed, bind_default, is_by_chance
 from mz_dagster.sql.errors import UnsupportedForm
 from mz_dagster.sql.statements import CreateCheck, CreateMaterializedView, CreateTable, CreateView, SqlText
 
@@ -51,6 +51,9 @@ def _meanings(
         if one.default is not None and not is_by_chance(one.default):
             with in_zone(zone):
                 yield bind_default(column, one.default, Circumstances()), one.default
+        if one.computed is not None:
+            of_one = {one.name: one.computed}
+            yield bind_computed(statement.name.last, type_, one.name, of_one, zone), one.computed
     for check in statement.checks:
         with in_zone(zone):
             yield bind_check(statement.name.last, type_, check, Circumstances()), check.predicate

@@ -82,6 +82,24 @@ class DuplicateAlias(ProgrammingError):
     sqlstate = "42712"
 
 
+class ColumnUsed(ProgrammingError):
+    """A column that another one of its table is computed of."""
+
+    sqlstate = "2BP01"
+
+
+class NotComputed(ProgrammingError):
+    """A column that is written, where one that is computed of others is meant."""
+
+    sqlstate = "55000"
+
+
+class InvalidObjectDefinition(ProgrammingError):
+    """A column that cannot be computed by what it says."""
+
+    sqlstate = "42P17"
+
+
 class DuplicateColumn(ProgrammingError):
     """A column that is named twice where each may be named once."""
 

@@ -37,20 +37,14 @@ def parse_identity(cursor: TokenCursor, type_: ScalarType) -> Identity:
 
     Raises:
         InvalidParameterValue: The type is no integer, or the options contradict each other.
-        UnsupportedForm: It is an expression that is generated.
     """
     token = cursor.ahead(-1)
     always = cursor.accepts("always")
     if not always:
         cursor.expects("by", "default")
     cursor.expects("as")
-    if always and cursor.current.is_symbol("("):
-        raise cursor.refuse(
-            "a generated column",
-            "A table holds what is written, and nothing that is computed of it.",
-            "Compute it in a view over the table.",
-            token,
-        )
+    if cursor.current.is_symbol("("):
+        raise InvalidSyntax("for a generated column, GENERATED ALWAYS must be specified", position=token.start + 1)
     cursor.expects("identity")
     if type_ not in _LIMITS:
         raise InvalidParameterValue(

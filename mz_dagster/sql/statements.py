@@ -89,6 +89,7 @@ class ColumnDefinition:
         default: What it is where a row that is inserted does not say it; None for NULL.
         identity: How it generates its values; None if it does not.
         type_offset: Where its type stands.
+        computed: What it is computed of the row's other columns by; None if it is written.
     """
 
     name: str
@@ -98,6 +99,7 @@ class ColumnDefinition:
     default: SqlText | None = None
     identity: Identity | None = None
     type_offset: int = 0
+    computed: SqlText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +452,7 @@ class AlterAction:
 
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
-        "set type", "add constraint", "drop constraint", "rename constraint",
+        "set type", "add constraint", "drop constraint", "rename constraint", "drop expression",
     ]  # fmt: skip
     column: str
     offset: int

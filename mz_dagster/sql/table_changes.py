@@ -65,6 +65,8 @@ def _changes_of(now: ColumnDefinition, then: ColumnDefinition) -> Iterator[str]:
     column = f"ALTER COLUMN {quoted(then.name)}"
     if now.type != then.type:
         yield f"{column} TYPE {type_text(then.type)}"
+    if now.computed is not None and then.computed is None:
+        yield f"{column} DROP EXPRESSION"
     before, after = (None if one.default is None else one.default.text for one in (now, then))
     if before != after:
         yield f"{column} DROP DEFAULT" if after is None else f"{column} SET DEFAULT {after}"

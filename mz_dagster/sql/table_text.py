@@ -93,6 +93,8 @@ def _column_parts(column: ColumnDefinition) -> Iterator[str]:
     yield f"{quoted(column.name)} {serial_text(column.type) if is_serial else type_text(column.type)}"
     if identity is not None and not is_serial:
         yield identity_text(identity)
+    if column.computed is not None:
+        yield f"GENERATED ALWAYS AS ({column.computed.text}) STORED"
     if column.default is not None:
         yield f"DEFAULT {column.default.text}"
     if not column.nullable:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, ShapeChange, alteration_of, readers_of, rewritten
@@ -37,7 +38,7 @@ from mz_dagster.catalog import (
     Takeover,
 )
 from mz_dagster.notices import tell
-from mz_dagster.plan.relation import Map
+from mz_dagster.plan.relation import Map, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
@@ -169,9 +170,10 @@ class _Alteration:
             rows: list[Row] = [
                 tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in found
             ]
-            rows = generate.filled(rows, generated)
+            read = partial(_peek, peeks, reads.time)
+            rows = enforcement.completed(generate.filled(rows, generated), read)
             check_not_null(now.shown, str(old.name), rows)
-            enforcement.enforce_among(rows, lambda one: peeks.peek_at(peeks.planned(one), reads.time))
+            enforcement.enforce_among(rows, read)
             updates = [(one, 1) for one in rows]
             return DecidedWrite(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
 
@@ -227,8 +229,10 @@ class _Alteration:
                 numbers = identities[column].sequence.following(None, len(rows), name)
                 claimed[column] = numbers[-1]
                 rows = [(*one[:place], n, *one[place + 1 :]) for one, n in zip(rows, numbers, strict=True)]
+            read = partial(_peek, peeks, reads.time)
+            rows = enforcement.completed(rows, read)
             check_not_null(table.columns, str(old.name), rows)
-            enforcement.enforce_among(rows, lambda one: peeks.peek_at(peeks.planned(one), reads.time))
+            enforcement.enforce_among(rows, read)
             updates = []
             for one, row in zip(found, rows, strict=True):
                 before, after = rewritten(one, reshaped, places, row)
@@ -242,7 +246,7 @@ class _Alteration:
         """Returns whether the rows there are have to become others, or to be held against what is new."""
         before = {one.name: one for one in self.row.columns}
         of_rows = any(
-            (one.default is not None or one.identity is not None or not one.nullable)
+            not one.nullable or any(made is not None for made in (one.default, one.identity, one.computed))
             if source is None
             else before[source].nullable and not one.nullable
             for one, source in zip(self.altered.definition.columns, self.altered.sources, strict=True)
@@ -272,6 +276,10 @@ class _Alteration:
                     value = Map(ONE_ROW, (bind_default(column, one.default, self.circumstances),), (column.name,))
                     ((given[i],),) = self.peeks.peek_at(self.peeks.planned(value), 0)
         return places, given, generated
+
+
+def _peek(peeks: Peeks, time: int, plan: Relation) -> Sequence[Row]:
+    return peeks.peek_at(peeks.planned(plan), time)
 
 
 def _check_types(row: ObjectRow, altered: AlteredTable, statement: AlterTable) -> None:

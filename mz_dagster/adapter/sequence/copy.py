@@ -24,12 +24,12 @@ from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Literal
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import from_stored
 from mz_dagster.sql import Copy, CopyFromClient, CopyToClient, CopyToFile, Name, Select, Subscribe, TableConstraints
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.constraints import bind_default
-from mz_dagster.sql.errors import DuplicateColumn, UndefinedColumn, suggestion
+from mz_dagster.sql.errors import DuplicateColumn, InvalidColumnReference, UndefinedColumn, suggestion
 from mz_dagster.sql.query_clauses import table_query
 from mz_dagster.storage.copy_csv import read_csv, stored_columns
 from mz_dagster.storage.copy_parquet import read_parquet
@@ -40,8 +40,8 @@ def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
     """Appends the rows of a file, as one batch."""
     writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
-    names = statement.columns or row.relation_type.names
-    read = _columns(row.relation_type, names, statement)
+    names = statement.columns or _written(row)
+    read = _columns(row, names, statement)
     path = writes.engine.project.root / Path(statement.path).expanduser()
     with zone_of(circumstances):
         if (csv := statement.csv) is None:
@@ -56,8 +56,8 @@ def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters)
     """Appends the rows that a client sends, as one batch."""
     writes, client, circumstances = context.writes, context.client(statement), context.circumstances()
     row, table = writes.table(statement)
-    names = statement.columns or row.relation_type.names
-    columns = _columns(row.relation_type, names, statement)
+    names = statement.columns or _written(row)
+    columns = _columns(row, names, statement)
     with zone_of(circumstances):
         found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
     return _copied(writes, row, table, statement, names, found, circumstances)
@@ -66,7 +66,7 @@ def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters)
 def copy_to_client(context: Context, statement: CopyToClient, parameters: Parameters) -> Result:
     """Returns the rows of a query as a client gets them that asked for them by COPY."""
     context.client(statement)
-    result = queried(context, _copied_query(statement), parameters)
+    result = queried(context, _copied_query(context, statement), parameters)
     return replace(result, tag=f"COPY {len(result.rows)}", sent_as=statement.format)
 
 
@@ -77,17 +77,23 @@ def copy_to_file(context: Context, statement: CopyToFile, parameters: Parameters
     except FolderNotAllowed as error:
         error.position = statement.path_offset + 1
         raise
-    result = queried(context, _copied_query(statement), parameters)
+    result = queried(context, _copied_query(context, statement), parameters)
     write_file(path, result, statement.format, context.variables.zone)
     return Result(f"COPY {len(result.rows)}", rowcount=len(result.rows))
 
 
-def _copied_query(statement: CopyToClient | CopyToFile) -> Select | Subscribe:
-    """Returns the query of what a COPY writes."""
+def _copied_query(context: Context, statement: CopyToClient | CopyToFile) -> Select | Subscribe:
+    """Returns the query of what a COPY writes: of a table what could be copied into it."""
     source = statement.source
     if not isinstance(source, Name):
         return source
-    return Select(statement.text, statement.offset, 0, table_query(source, statement.columns), None)
+    columns: Sequence[str] = statement.columns
+    row = context.names.find(source)
+    if row is not None and row.kind == "table":
+        _check_written(row, [name for name in columns if name in row.relation_type.names], source.offset + 1)
+        written = _written(row)
+        columns = columns or (written if len(written) < row.relation_type.arity else ())
+    return Select(statement.text, statement.offset, 0, table_query(source, columns), None)
 
 
 def _copied(
@@ -102,7 +108,8 @@ def _copied(
     """Appends columns that were read."""
     count = len(found[0]) if found else 0
     constraints = constraints_of(row.sql)
-    if constraints or any(name not in names for name in (*constraints.defaults, *constraints.identities)):
+    made = (*constraints.defaults, *constraints.identities, *constraints.computed)
+    if constraints or any(name not in names for name in made):
         return _copy_rows(writes, row, table, statement, dict(zip(names, found, strict=True)), count, circumstances)
     append_columns(writes.appender, table, statement.table.last, dict(zip(names, found, strict=True)), count)
     return Result(f"COPY {count}", rowcount=count)
@@ -129,9 +136,10 @@ def _copy_rows(
     columns = [given[name] if name in given else [omitted[name]] * count for name in row.relation_type.names]
     generate = GeneratedValues.of(writes.engine, enforcement)
     generated = [i for i, name in enumerate(row.relation_type.names) if name in generate.columns - given.keys()]
-    rows = generate.filled([*zip(*columns, strict=True)], generated)
+    filled = generate.filled([*zip(*columns, strict=True)], generated)
 
     def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+        rows = enforcement.completed(filled, writes.reader(time))
         check_not_null(now.shown, statement.table.last, rows)
         return [(one, 1) for one in rows], rows
 
@@ -153,8 +161,24 @@ def _defaults(
     return dict(zip(names, values, strict=True))
 
 
-def _columns(target: RelationType, names: Sequence[str], statement: Copy | CopyFromClient) -> list[Column]:
-    position = statement.table.offset + 1
+def _written(row: ObjectRow) -> tuple[str, ...]:
+    """Returns the columns of a relation that are not computed of others."""
+    computed = constraints_of(row.sql).computed if row.kind == "table" else ()
+    return tuple(name for name in row.relation_type.names if name not in computed)
+
+
+def _check_written(row: ObjectRow, names: Sequence[str], position: int) -> None:
+    computed = [name for name in names if name not in _written(row)]
+    if computed:
+        raise InvalidColumnReference(
+            f'column "{computed[0]}" is a generated column',
+            detail="Generated columns cannot be used in COPY.",
+            position=position,
+        )
+
+
+def _columns(row: ObjectRow, names: Sequence[str], statement: Copy | CopyFromClient) -> list[Column]:
+    target, position = row.relation_type, statement.table.offset + 1
     for name in names:
         if name not in target.names:
             raise UndefinedColumn(
@@ -164,4 +188,5 @@ def _columns(target: RelationType, names: Sequence[str], statement: Copy | CopyF
             )
         if names.count(name) > 1:
             raise DuplicateColumn(f'column "{name}" specified more than once', position=position)
+    _check_written(row, names, position)
     return [target.columns[target.names.index(name)] for name in names]

@@ -61,6 +61,7 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
         circumstances=circumstances,
         defaults=constraints.defaults,
         identities=constraints.identities,
+        computed=constraints.computed,
         claim=generate.claim if constraints.identities else None,
     ):
         generated = places  # the same for all sets
@@ -78,14 +79,15 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
         rows: list[Row] = []
         for one in parts:
             rows += writes.peeks.peek_at(one, time) if isinstance(one, Relation) else one
-        rows = generate.filled(rows, generated)
+        read = writes.reader(time)
+        rows = enforcement.completed(generate.filled(rows, generated), read)
         check_not_null(now.shown, name, rows)
         if conflict is None:
             return [(one, 1) for one in rows], rows
-        updates = conflict.resolved(rows, writes.reader(time))
-        written = [one for one, diff in updates if diff > 0]
+        updates = conflict.resolved(rows, read)
+        written = enforcement.completed([one for one, diff in updates if diff > 0], read)
         check_not_null(now.shown, name, written)
-        return updates, written
+        return [one for one in updates if one[1] < 0] + [(one, 1) for one in written], written
 
     returned = partial(writes.returned, statement, row, many[0] if many else (), circumstances)
     reading += [] if conflict is None else conflict.reads()

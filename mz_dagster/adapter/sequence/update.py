@@ -36,6 +36,7 @@ def update(context: Context, statement: Update, parameters: Parameters) -> Resul
         circumstances=circumstances,
         defaults=enforcement.constraints.defaults,
         identities=enforcement.constraints.identities,
+        computed=enforcement.constraints.computed,
     )
     assert bound.matches is not None
     generate = GeneratedValues.of(writes.engine, enforcement)
@@ -46,7 +47,7 @@ def update(context: Context, statement: Update, parameters: Parameters) -> Resul
     def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
         arity = len(now.shown)
         pairs = _pairs([writes.peeks.peek_at(one, time) for one in reading], arity)
-        written = generate.filled([one for _, one in pairs], generated)
+        written = enforcement.completed(generate.filled([one for _, one in pairs], generated), writes.reader(time))
         new = [one[:arity] for one in written]
         check_not_null(now.shown, statement.table.last, new)
         return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written

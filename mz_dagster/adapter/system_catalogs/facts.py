@@ -206,7 +206,8 @@ class CatalogEntry:
             sequence = next(one for one in self.sequences if one.column == self.number(column))
             text = self.facts.relation_text(self.schema, sequence.name).replace("'", "''")
             return f"nextval('{text}'::regclass)"
-        found = self.constraints.defaults.get(column)
+        computed = self.constraints.computed.get(column)
+        found = self.constraints.defaults.get(column) if computed is None else computed
         return None if found is None else found.text.strip()
 
 

@@ -138,6 +138,7 @@ def _attribute(facts: Facts, relation: int, number: int, column: Column, **other
 def _attributes(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
         identities = {} if one.constraints is None else one.constraints.identities
+        computed = () if one.constraints is None else one.constraints.computed
         for number, column in enumerate(one.columns, start=1):
             identity = identities.get(column.name)
             generated = "" if identity is None else identity.generated
@@ -148,6 +149,7 @@ def _attributes(facts: Facts) -> Iterator[Cells]:
                 column,
                 atthasdef=one.default(column.name) is not None,
                 attidentity={"always": "a", "by default": "d"}.get(generated, ""),
+                attgenerated="s" if column.name in computed else "",
             )
         for key in one.keys:
             for number, place in enumerate(key.columns, start=1):

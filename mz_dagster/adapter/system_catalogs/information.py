@@ -75,6 +75,7 @@ def _columns(facts: Facts) -> Iterator[Cells]:
                 "column_default": one.default(column.name),
                 "is_updatable": _yes(one.row.kind == "table"),
                 **_identity(one, column.name),
+                **_computed(one, column.name),
             }
     for built_in in facts.built_in:
         for number, column in enumerate(built_in.columns, start=1):
@@ -141,6 +142,12 @@ def _measures(type_: ScalarType) -> dict[str, Value]:
         digits = None if type_.modifier is None else type_.modifier.precision
         return {"datetime_precision": 6 if digits is None else digits}
     return {"datetime_precision": 0} if kind is Kind.DATE else {}
+
+
+def _computed(one: CatalogEntry, column: str) -> dict[str, Value]:
+    if one.constraints is None or column not in one.constraints.computed:
+        return {}
+    return {"column_default": None, "is_generated": "ALWAYS", "generation_expression": one.default(column)}
 
 
 def _identity(one: CatalogEntry, column: str) -> dict[str, Value]:
