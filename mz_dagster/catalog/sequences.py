@@ -50,6 +50,17 @@ class Sequences(Transactions):
                 connection.execute(update(SEQUENCE).where(own).values(last=found[-1]))
             return found
 
+    def restart_numbers(self, table: GlobalId, column: str, last: int | None) -> None:
+        """Lets a column's sequence go on behind a number, or begin anew.
+
+        Raises:
+            UnknownObject: The table was dropped, or the column generates nothing any more.
+        """
+        own = (SEQUENCE.c.object == table) & (SEQUENCE.c.column == column)
+        with self._database.write() as connection:
+            if not connection.execute(update(SEQUENCE).where(own).values(last=last)).rowcount:
+                raise UnknownObject(table, dropped=True)
+
     def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
         """Returns the last number that each sequence has handed out, None if none, by table and column."""
         with self._database.read() as connection:

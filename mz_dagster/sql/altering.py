@@ -28,6 +28,7 @@ from mz_dagster.sql.errors import (
     UnsupportedForm,
     suggestion,
 )
+from mz_dagster.sql.identity import integer
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.statements import AlterAction, AlterTable, CheckConstraint, CreateTable, Name, SqlText, UniqueKey
@@ -39,7 +40,7 @@ _CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
 def parse_alter_table(cursor: TokenCursor, common: Common, name: Name, if_exists: bool) -> AlterTable:
     """Moves past the actions of `ALTER TABLE name`."""
     actions = [_action(cursor)]
-    while not actions[0].kind.startswith("rename") and cursor.accepts_symbol(","):
+    while not actions[0].stands_alone and cursor.accepts_symbol(","):
         actions.append(_action(cursor))
     return AlterTable(*common, name, tuple(actions), if_exists)
 
@@ -75,6 +76,10 @@ def _action(cursor: TokenCursor) -> AlterAction:
             return AlterAction("set not null", column, offset)
         if cursor.accepts("drop", "not", "null"):
             return AlterAction("drop not null", column, offset)
+        if cursor.accepts("restart"):
+            cursor.accepts("with")
+            number = None if cursor.current.kind is TokenKind.END else integer(cursor)
+            return AlterAction("restart", column, offset, number=number)
         if cursor.accepts("drop", "expression"):
             return AlterAction("drop expression", column, offset, cursor.accepts("if", "exists"))
         if cursor.accepts("drop", "default"):

@@ -94,6 +94,12 @@ class NotComputed(ProgrammingError):
     sqlstate = "55000"
 
 
+class NotGenerated(ProgrammingError):
+    """A column that generates no values of its own, where one that does is meant."""
+
+    sqlstate = "55000"
+
+
 class InvalidObjectDefinition(ProgrammingError):
     """A column that cannot be computed by what it says."""
 

@@ -448,11 +448,13 @@ class AlterAction:
         new_name: What a column or constraint is called from here on.
         cascade: Whether what depends on what is dropped goes with it.
         type: The type that a column gets.
+        number: What a column generates next; None for what it generated first.
     """
 
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
         "set type", "add constraint", "drop constraint", "rename constraint", "drop expression",
+        "restart",
     ]  # fmt: skip
     column: str
     offset: int
@@ -461,6 +463,12 @@ class AlterAction:
     new_name: str | None = None
     cascade: bool = False
     type: ScalarType | None = None
+    number: int | None = None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether a statement has no other action beside it."""
+        return self.kind in ("rename column", "rename constraint", "restart")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,8 +46,16 @@ from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
-from mz_dagster.sql.errors import UndefinedTable, UnsupportedForm
+from mz_dagster.sql.errors import (
+    InvalidParameterValue,
+    NotGenerated,
+    UndefinedColumn,
+    UndefinedTable,
+    UnsupportedForm,
+    suggestion,
+)
 from mz_dagster.sql.schemas import last_of
+from mz_dagster.sql.statements import AlterAction
 from mz_dagster.sql.table_text import table_text
 
 Row = tuple[Any, ...]
@@ -76,6 +84,9 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
             tell(f'relation "{statement.name}" does not exist, skipping')
             return
         raise
+    if statement.actions[0].kind == "restart":
+        _restart(names, row, statement.actions[0])
+        return
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
     types = _Types(names.engine.definitions.as_created(row), names)
@@ -89,6 +100,30 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
         alteration.carry_out_in_place(statement, current)
     else:
         alteration.carry_out(current.timeline)
+
+
+def _restart(names: Names, row: ObjectRow, action: AlterAction) -> None:
+    """Says which number a column generates next."""
+    identity = constraints_of(row.sql).identities.get(action.column)
+    if action.column not in row.relation_type.names:
+        raise UndefinedColumn(
+            f'column "{action.column}" of relation "{row.name}" does not exist',
+            hint=suggestion(action.column, row.relation_type.names),
+            position=action.offset + 1,
+        )
+    if identity is None:
+        raise NotGenerated(
+            f'column "{action.column}" of relation "{row.name}" is not an identity column', position=action.offset + 1
+        )
+    sequence, next_ = identity.sequence, action.number
+    if next_ is not None and not sequence.minimum <= next_ <= sequence.maximum:
+        bound, limit = ("less", "MINVALUE") if next_ < sequence.minimum else ("greater", "MAXVALUE")
+        value = sequence.minimum if bound == "less" else sequence.maximum
+        raise InvalidParameterValue(
+            f"RESTART value ({next_}) cannot be {bound} than {limit} ({value})", position=action.offset + 1
+        )
+    last = None if next_ is None or next_ == sequence.start else next_ - sequence.increment
+    names.engine.catalog.restart_numbers(row.id, action.column, last)
 
 
 @dataclass(frozen=True, slots=True)
