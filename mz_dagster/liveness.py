@@ -21,11 +21,11 @@ _PROC = Path("/proc")
 
 def this_process() -> str | None:
     """Returns what tells this process from all others, for `is_dead`; None where that cannot be told."""
-    return _told(os.getpid())
+    return _identity(os.getpid())
 
 
 @cache
-def _told(pid: int) -> str | None:
+def _identity(pid: int) -> str | None:
     place, started = _place(), state_and_start(pid)
     return None if place is None or started is None else f"{place} {pid} {started[1]}"
 

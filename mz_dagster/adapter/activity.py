@@ -69,7 +69,7 @@ class SessionState:
 class Telling(Protocol):
     """A session that says how it is."""
 
-    def told(self) -> SessionState:
+    def state(self) -> SessionState:
         """Returns how it is now."""
         ...
 
@@ -170,7 +170,7 @@ class Activity:
         """Yields the number of each session, when it began in milliseconds since 1970, and how it is."""
         with self._lock:
             found = [(id, self._began[id], one) for id, one in sorted(self._sessions.items())]
-        yield from ((id, began, one.told()) for id, began, one in found)
+        yield from ((id, began, one.state()) for id, began, one in found)
 
     def subscriptions(self) -> Iterator[tuple[int, int, Listening]]:
         """Yields the number of each subscription, when it began in milliseconds since 1970, and itself."""

@@ -57,11 +57,11 @@ class QueuedWrite:
     time: int | None = None
     error: BaseException | None = None
     is_over: threading.Event = field(default_factory=threading.Event)
-    _told: list[Callable[[], None]] = field(default_factory=list)
+    _callbacks: list[Callable[[], None]] = field(default_factory=list)
 
-    def when_over(self, told: Callable[[], None]) -> None:
-        """Has `told` called once it is over, by the thread that ends it; at once if it is."""
-        self._told.append(told)
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Has `callback` called once it is over, by the thread that ends it; at once if it is."""
+        self._callbacks.append(callback)
         if self.is_over.is_set():
             self._tell()
 
@@ -87,7 +87,7 @@ class QueuedWrite:
 
     def _tell(self) -> None:
         with suppress(IndexError):  # either of two threads finds it
-            self._told.pop()()
+            self._callbacks.pop()()
 
 
 class GroupCommit:

@@ -50,8 +50,10 @@ _KEPT_AS_GIVEN = frozenset(
     {Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.TEXT, Kind.BYTEA, Kind.UUID}
     | {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
 )
-#: The Python types of parameters that are told apart by their representations.
-_TOLD = frozenset({type(None), bool, int, float, Decimal, str, bytes, date, time, datetime, UUID, Infinity})
+#: The Python types of parameters whose representations tell values apart.
+_KEYED_BY_REPRESENTATION = frozenset(
+    {type(None), bool, int, float, Decimal, str, bytes, date, time, datetime, UUID, Infinity}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +253,7 @@ class QueryKey:
         values: list[tuple[Hashable, ...]] = []
         numbers = {id(one): number for number, one in enumerate(_open(parameters))}
         for one in parameters:
-            told = ("open", numbers[id(one)]) if isinstance(one, OpenParameter) else _told(one)
+            told = ("open", numbers[id(one)]) if isinstance(one, OpenParameter) else _key_part(one)
             if told is None:
                 return None
             values.append(told)
@@ -271,7 +273,7 @@ def _are_of_types(parameters: Sequence[object]) -> bool:
     return all(type(one) is Literal and one.value is not None for one in parameters)
 
 
-def _told(value: object) -> tuple[Hashable, ...] | None:
+def _key_part(value: object) -> tuple[Hashable, ...] | None:
     if type(value) is Literal:
         type_ = value.type
         if type_.parts or type_.enumeration is not None or type_.modifier is not None or type_.label:
@@ -279,7 +281,7 @@ def _told(value: object) -> tuple[Hashable, ...] | None:
         return "literal", type_, type(value.value).__name__, repr(value.value)
     if type(value) is Unknown:
         return "unknown", value.text
-    return (type(value).__name__, repr(value)) if type(value) in _TOLD else None
+    return (type(value).__name__, repr(value)) if type(value) in _KEYED_BY_REPRESENTATION else None
 
 
 class PlannedQueries:

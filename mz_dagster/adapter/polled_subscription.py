@@ -57,7 +57,7 @@ class PolledRows(WatchedRows):
         self._envelope = envelope
         self._tells = snapshot
         self._up_to = up_to
-        self._told: dict[str, tuple[Row, int]] = {}
+        self._sent: dict[str, tuple[Row, int]] = {}
         self._executed_ms = -math.inf
         self._number = engine.activity.begin_subscription(self)
 
@@ -93,12 +93,12 @@ class PolledRows(WatchedRows):
         counts = Counter(map(repr, rows))
         now = {repr(row): (row, counts[repr(row)]) for row in rows}
         changes = [
-            (now.get(key, self._told.get(key, ((), 0)))[0], diff)
-            for key in dict.fromkeys(chain(self._told, now))
-            if (diff := now.get(key, ((), 0))[1] - self._told.get(key, ((), 0))[1])
+            (now.get(key, self._sent.get(key, ((), 0)))[0], diff)
+            for key in dict.fromkeys(chain(self._sent, now))
+            if (diff := now.get(key, ((), 0))[1] - self._sent.get(key, ((), 0))[1])
         ]
         told = list(self._envelope.rows(time, changes)) if self._tells and changes else []
         if self._envelope.with_progress:
             told.append(self._envelope.progress(time + 1))
-        self._told, self._tells, self.frontier = now, True, time + 1
+        self._sent, self._tells, self.frontier = now, True, time + 1
         return tuple(told)

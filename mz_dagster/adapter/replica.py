@@ -74,7 +74,7 @@ class Replica:
         self._stepper = engine.new_stepper(f'replica "{name}" ({engine.holder})', notes_failures=False)
         self._seen: CatalogState | None = None
         self._failed: dict[GlobalId, tuple[CollectionRow, float]] = {}
-        self._told: set[GlobalId] = set()
+        self._reported: set[GlobalId] = set()
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Computes what there is to compute, until it is over.
@@ -142,8 +142,8 @@ class Replica:
     def _step(self, timeline: str, state: CatalogState) -> StepReport | None:
         graph = self._engine.graph(timeline)
         for node in graph:
-            if isinstance(node, FailedNode) and node.owner is None and node.id not in self._told:
-                self._told.add(node.id)
+            if isinstance(node, FailedNode) and node.owner is None and node.id not in self._reported:
+                self._reported.add(node.id)
                 logger.warning('"%s" is not computed here: %s', node.name, one_line(node.error))
         failing = graph.downstream(self._failing(state))
         wanted = [one for one in graph if isinstance(one, MaintainedNode) and one.id not in failing]

@@ -304,7 +304,7 @@ class SubscribedRows(WatchedRows):
                 return []
             self._reach(timeline, written, is_due)
             self._seen = written
-        found, frontier = self._told()
+        found, frontier = self._next_messages()
         if is_due and frontier is not None:
             self._follow(frontier)
         if is_due:
@@ -336,7 +336,7 @@ class SubscribedRows(WatchedRows):
                 engine.catalog.apply_write(timeline, time)  # what is written from here on is later
             engine.reach(timeline, time, frozenset({row.id}))
 
-    def _told(self) -> tuple[list[Row] | None, Antichain[int] | None]:
+    def _next_messages(self) -> tuple[list[Row] | None, Antichain[int] | None]:
         """Returns the rows of all messages that there are, None if there will be no more; and up to where they go."""
         rows: list[Row] = []
         frontier: Antichain[int] | None = None

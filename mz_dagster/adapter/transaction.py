@@ -167,7 +167,7 @@ class Transaction:
         """What its time may miss."""
         return Isolation(ISOLATION_LEVELS[self.level])
 
-    def told(self) -> TransactionState:
+    def state(self) -> TransactionState:
         """Returns how it is now."""
         return TransactionState(
             self.level,

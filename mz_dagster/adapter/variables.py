@@ -75,7 +75,7 @@ class Variables:
     _local: dict[str, str] = field(default_factory=dict, repr=False)
     #: The savepoints of the block that is open, the newest last, and what was set at each.
     _saved: list[tuple[str, _Set, dict[str, str]]] = field(default_factory=list, repr=False)
-    _told: deque[Notice] = field(default_factory=lambda: deque(maxlen=_MOST_NOTICES), repr=False)
+    _notices: deque[Notice] = field(default_factory=lambda: deque(maxlen=_MOST_NOTICES), repr=False)
     _before: _Set | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -87,9 +87,9 @@ class Variables:
         """What reads may miss."""
         return Isolation(ISOLATION_LEVELS[self.level])
 
-    def told(self) -> SessionState:
+    def state(self) -> SessionState:
         """Returns how the session is now."""
-        block = None if self.transaction is None else self.transaction.told()
+        block = None if self.transaction is None else self.transaction.state()
         return SessionState(self.user, self.changed.get("application_name", ""), self.client, block)
 
     # ---- transaction blocks
@@ -181,12 +181,12 @@ class Variables:
     def hear(self, notice: Notice) -> None:
         """Keeps what a statement tells, unless the session wants to hear of more important things only."""
         if LEVELS.index(notice.severity.lower()) >= LEVELS.index(self.get("client_min_messages")):
-            self._told.append(notice)
+            self._notices.append(notice)
 
     def notices(self) -> tuple[Notice, ...]:
         """Returns what statements have told since this was last asked; the newest, if that is much."""
-        told = tuple(self._told)
-        self._told.clear()
+        told = tuple(self._notices)
+        self._notices.clear()
         return told
 
     # ---- settings

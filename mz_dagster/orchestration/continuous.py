@@ -91,7 +91,7 @@ class Continuous:
     reporter: Reporter | None = None
     sample_rows: int = 5
     ticks: int = 0
-    _told: dict[str, str] = field(default_factory=dict)
+    _printed: dict[str, str] = field(default_factory=dict)
     _failed: tuple[int, int, float] | None = None
     _recorded: RecordedTicks = field(default_factory=lambda: RecordedTicks({}))
     _frontiers: dict[dg.AssetKey, FrontierSnapshot] = field(default_factory=dict)
@@ -115,10 +115,10 @@ class Continuous:
 
     def _wait_for(self, lead: LedByAnother, until: float | None) -> None:
         """Waits until nobody leads, or somebody else; tells once for each whom it waits for, and for how long."""
-        if self._told.get("lead") != lead.holder:
+        if self._printed.get("lead") != lead.holder:
             ending = lead.ending(self.engine.clock.now_ms())
             self.tell(f'{lead.holder} leads timeline "{self.timeline}"; waiting for it: {ending}')
-            self._told["lead"] = lead.holder
+            self._printed["lead"] = lead.holder
         lease_ms = self.engine.project.lease_ms
         while not self._is_over(until):
             self.stop.wait(_TAKE_OVER_S)
@@ -259,9 +259,9 @@ class Continuous:
 
     def _tell_once(self, what: str, line: str) -> None:
         """Tells what is the matter when it changes, not at every turn."""
-        if line and line != self._told.get(what):
+        if line and line != self._printed.get(what):
             self.tell(line)
-        self._told[what] = line
+        self._printed[what] = line
 
 
 class ContinuousConfig(dg.Config):

@@ -110,8 +110,8 @@ class HotFiles:
         self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
         self._sizes: dict[HotFile, int] = {}
         #: When files were last asked for or written, as how many times that happened before; in this order.
-        self._asked: dict[HotFile, int] = {}
-        self._asks = 0
+        self._requested_at: dict[HotFile, int] = {}
+        self._requests = 0
         self._bytes = 0
 
     @property
@@ -123,7 +123,7 @@ class HotFiles:
         """Keeps a file that this process has just written, in the form in which it is stored."""
         with self._lock:
             self._ask(file)
-        self._put(file, _compacted(stored), self._asks)
+        self._put(file, _compacted(stored), self._requests)
 
     def columns(
         self, file: HotFile, rows: int, names: Sequence[str], read: Callable[[Sequence[str]], pa.Table]
@@ -179,7 +179,7 @@ class HotFiles:
                 sized = {by_key: (_one(values), values.nbytes), numbers: (_one(order), order.nbytes)}
             found = {name: one for name, (one, _) in sized.items()}
             with self._lock:
-                before = self._asked.get(file) if file in self._kept else None
+                before = self._requested_at.get(file) if file in self._kept else None
             if before is not None:
                 self._put(file, sized, before)
         return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
@@ -192,11 +192,11 @@ class HotFiles:
 
     def _ask(self, file: HotFile) -> int | None:
         """Notes that a file is asked for; returns when it last was, None if that is not known."""
-        before = self._asked.pop(file, None)
-        self._asks += 1
-        self._asked[file] = self._asks
-        while len(self._asked) > _MOST_ASKED:
-            del self._asked[next(iter(self._asked))]
+        before = self._requested_at.pop(file, None)
+        self._requests += 1
+        self._requested_at[file] = self._requests
+        while len(self._requested_at) > _MOST_ASKED:
+            del self._requested_at[next(iter(self._requested_at))]
         return before
 
     def _put(self, file: HotFile, columns: Mapping[str, tuple[pa.ChunkedArray, int]], before: int) -> None:
@@ -235,7 +235,7 @@ class HotFiles:
             if size <= free:
                 break
             if one != file:
-                if self._asked.get(one, 0) > before:
+                if self._requested_at.get(one, 0) > before:
                     return None
                 found.append(one)
                 free += self._sizes[one]

@@ -658,7 +658,7 @@ class LocalShards:
 
     def _unavailable(self, what: str, shard: str, error: Exception) -> ShardUnavailable:
         return ShardUnavailable(
-            f'cannot {what} the shard at "{self.place.called(shard)}": {self.place.told(error)}',
+            f'cannot {what} the shard at "{self.place.called(shard)}": {self.place.message_of(error)}',
             hint=self.place.hint_for(error),
             may_have_taken_effect=False,
         )

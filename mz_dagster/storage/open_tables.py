@@ -40,7 +40,7 @@ def open_table(path: Path | InStore) -> DeltaTable | None:
             return None
         except (DeltaError, OSError) as error:
             if attempt == _TRIES:
-                told = path.told(error) if isinstance(path, InStore) else in_one_line(error)
+                told = path.message_of(error) if isinstance(path, InStore) else in_one_line(error)
                 raise ShardUnavailable(
                     f'cannot open the shard at "{path}": {told}',
                     hint="Check that the folder is there and can be read. If its log is damaged, see what "

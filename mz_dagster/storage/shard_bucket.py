@@ -108,9 +108,9 @@ class ShardBucket(ShardPlace):
     def __str__(self) -> str:
         return self._uri
 
-    def told(self, error: Exception) -> str:
+    def message_of(self, error: Exception) -> str:
         """Returns what an error says, in a line, without a secret."""
-        return InStore(self._uri, self._store, self._secrets).told(error)
+        return InStore(self._uri, self._store, self._secrets).message_of(error)
 
     def hint_for(self, error: Exception) -> str:
         """Returns what to do about an error."""
@@ -491,7 +491,7 @@ class ShardBucket(ShardPlace):
 
     def _unavailable(self, what: str, path: str, error: Exception) -> ShardUnavailable:
         hint = self.hint_for(error)
-        return ShardUnavailable(f'cannot {what} "{self.called(path)}": {self.told(error)}', hint=hint)
+        return ShardUnavailable(f'cannot {what} "{self.called(path)}": {self.message_of(error)}', hint=hint)
 
     def _each(self, do: Callable[[Value], Result], values: Sequence[Value], at_once: int = AT_ONCE) -> list[Result]:
         """Returns what is done with each of some values, several at a time."""

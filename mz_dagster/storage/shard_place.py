@@ -123,7 +123,7 @@ class ShardPlace(ABC):
         """Returns what to call a shard or file before people."""
         return f"{self}/{path}"
 
-    def told(self, error: Exception) -> str:
+    def message_of(self, error: Exception) -> str:
         """Returns what an error says, in a line, without a secret."""
         return in_one_line(error)
 

@@ -68,7 +68,7 @@ class StoredObject:
             yield client_of(folder, self.store.settings(self.root)), name
         except (OSError, BaseError) as error:
             raise ObjectUnreachable(
-                f'cannot reach "{self.uri}": {InStore(folder, self.store, self.root).told(error)}',
+                f'cannot reach "{self.uri}": {InStore(folder, self.store, self.root).message_of(error)}',
                 hint="Free space in the bucket, or raise its quota; the next step tries again."
                 if is_full(error)
                 else "Look at the store, and at what the connection may do there; the next step tries again.",

@@ -174,7 +174,7 @@ class InStore(TablePlace):
         """Nothing: the store has to be asked."""
         return ()
 
-    def told(self, error: BaseException) -> str:
+    def message_of(self, error: BaseException) -> str:
         """Returns what an error says, in a line, without a secret."""
         if isinstance(error, OSError) and error.strerror:
             return error.strerror
@@ -231,7 +231,7 @@ class InStore(TablePlace):
         try:
             client_of(self.uri, self.store.settings(self.root)).put(path, content)
         except BaseError as error:
-            raise OSError(self.told(error)) from None
+            raise OSError(self.message_of(error)) from None
         return SYSTEM_CLOCK.now_ms()
 
     def write(self, data: pa.Table, **options: Any) -> None:

@@ -117,7 +117,7 @@ class Backend:
     _role: RoleRow | None = None
     _prepared: dict[str, Prepared] = field(default_factory=dict)
     _portals: dict[str, Portal] = field(default_factory=dict)
-    _told: dict[str, str] = field(default_factory=dict, repr=False)
+    _reported: dict[str, str] = field(default_factory=dict, repr=False)
     _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
     #: What is to be told of a write that is queued, once it is over.
     _untold: Callable[[], None] | None = field(default=None, repr=False)
@@ -364,8 +364,8 @@ class Backend:
         """Tells the client those settings that it follows, as far as it does not know them."""
         settings = {**self.connection.settings(), **more}
         for name in _PARAMETERS:
-            if name in settings and settings[name] != self._told.get(name):
-                self._told[name] = settings[name]
+            if name in settings and settings[name] != self._reported.get(name):
+                self._reported[name] = settings[name]
                 self._send(messages.ParameterStatus(name=_SPELLED.get(name, name), value=settings[name]))
 
     def _ready(self) -> None:

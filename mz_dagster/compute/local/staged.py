@@ -78,7 +78,7 @@ class _Tournament:
     def updates(self, changes: pa.Table, lookup: StateLookup) -> pa.Table:
         good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
         if not good.num_rows:
-            return pa.concat_tables([failed(changes, self._schema), self._told()])
+            return pa.concat_tables([failed(changes, self._schema), self._error_updates()])
         hashes = self._hashes(good)
         if prunes_buckets(self._node, good, hashes):
             keys = self._keys(good, hashes, first=1)
@@ -89,21 +89,23 @@ class _Tournament:
         data = state.select([f"c{2 + position}" for position in range(len(self._columns))]).rename_columns(self._names)
         is_one_row = self._node.monotonic and leaves_one_row(self._node.function)
         if is_one_row and len(self._node.group) == len(self._columns) and not any(map(_has_signs, self._columns)):
-            return pa.concat_tables([self._first_times(good, data), failed(changes, self._schema), self._told()])
+            return pa.concat_tables(
+                [self._first_times(good, data), failed(changes, self._schema), self._error_updates()]
+            )
         time = good.column(TIME)[0].as_py()
         codes = self._codes = CodedRows(pa.concat_tables([good.select(self._names), data]), len(good) + len(state))
         errors = failed(changes, self._schema)
         if pc.min_max(good.column(TIME)).as_py() == {"min": time, "max": time} and _are_small(good, state):
             at_once = self._at_once(hashes, good, state, time)
             if at_once is not None:
-                return pa.concat_tables([at_once, errors, self._told()])
+                return pa.concat_tables([at_once, errors, self._error_updates()])
         flow = self._flow(codes.rows[: len(good)], hashes, good)
         held = self._held(codes.rows[len(good) :], state)
         for stage in range(len(self._buckets)):
             flow = self._above(stage, flow, held)
-        return pa.concat_tables([self._table(), errors, self._told()])
+        return pa.concat_tables([self._table(), errors, self._error_updates()])
 
-    def _told(self) -> pa.Table:
+    def _error_updates(self) -> pa.Table:
         """Returns the errors that were found."""
         return error_updates(self._errors, self._schema)
 

@@ -214,7 +214,7 @@ class _Checks:
                 replace(one.told, reason=why) if isinstance(one, _Made) and (why := reasons[one.name]) else one
                 for one in told
             ]
-        return CheckProposal(tuple(one if isinstance(one, ImportedTest) else self._told(one) for one in told), files)
+        return CheckProposal(tuple(one if isinstance(one, ImportedTest) else self._written(one) for one in told), files)
 
     def _made(self, test: _Test, taken: set[str | None]) -> _Made:
         """Returns what a test would become.
@@ -256,7 +256,7 @@ class _Checks:
             found[path] = "\n".join(text)
         return found
 
-    def _told(self, one: _Made) -> ImportedTest:
+    def _written(self, one: _Made) -> ImportedTest:
         path = one.target.path if one.file is None else one.file[0]
         return replace(one.told, outcome=WRITTEN, check=one.name, file=path.relative_to(self.project.root).as_posix())
 
