@@ -22,13 +22,13 @@ from mz_dagster.sql.errors import (
     DuplicateObject,
     InvalidSyntax,
     InvalidTableDefinition,
-    NotComputed,
     UndefinedColumn,
     UndefinedObject,
     UnsupportedForm,
+    WrongColumnState,
     suggestion,
 )
-from mz_dagster.sql.identity import integer
+from mz_dagster.sql.identity import integer, parse_identity
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.statements import AlterAction, AlterTable, CheckConstraint, CreateTable, Name, SqlText, UniqueKey
@@ -76,6 +76,11 @@ def _action(cursor: TokenCursor) -> AlterAction:
             return AlterAction("set not null", column, offset)
         if cursor.accepts("drop", "not", "null"):
             return AlterAction("drop not null", column, offset)
+        if cursor.sees("add", "generated"):
+            cursor.advance()
+            return AlterAction("add identity", column, offset, text=cursor.text_until(_end(cursor)))
+        if cursor.accepts("drop", "identity"):
+            return AlterAction("drop identity", column, offset, cursor.accepts("if", "exists"))
         if cursor.accepts("restart"):
             cursor.accepts("with")
             number = None if cursor.current.kind is TokenKind.END else integer(cursor)
@@ -188,6 +193,17 @@ class AlteredTable:
                 columns[place] = replace(columns[place], default=action.text, identity=None)
             case "drop expression":
                 self._drop_expression(action)
+            case "add identity":
+                self._add_identity(action)
+            case "drop identity":
+                place = self._place(action)
+                identity = columns[place].identity
+                if identity is not None and identity.generated != "serial":
+                    columns[place] = replace(columns[place], identity=None)
+                elif action.if_exists:
+                    tell(f'column "{action.column}" of relation "{table}" is not an identity column, skipping')
+                else:
+                    raise self._wrong_column(action, "is not an identity column")
             case "set type":
                 assert action.type is not None
                 place = self._place_of_no_identity(action)
@@ -281,14 +297,34 @@ class AlteredTable:
         found = self.definition.columns
         return [one.name for one in found if one.computed is not None and _mentions(one.computed, column)]
 
+    def _add_identity(self, action: AlterAction) -> None:
+        """Lets a column generate its values from here on."""
+        place = self._place(action)
+        column = self.definition.columns[place]
+        if column.identity is not None and column.identity.generated != "serial":
+            raise self._wrong_column(action, "is already an identity column")
+        if column.identity is not None or column.default is not None:
+            raise self._wrong_column(action, "already has a default value")
+        cursor = _cursor(action)
+        cursor.expects("generated")
+        identity = parse_identity(cursor, column.type, f"{self.definition.table}_{column.name}_seq")
+        cursor.expects_end()
+        if column.nullable:
+            raise self._wrong_column(action, "must be declared NOT NULL before identity can be added")
+        self.definition.columns[place] = replace(column, identity=identity)
+
+    def _wrong_column(self, action: AlterAction, what: str) -> WrongColumnState:
+        message = f'column "{action.column}" of relation "{self.definition.table}" {what}'
+        return WrongColumnState(message, position=action.offset + 1)
+
     def _drop_expression(self, action: AlterAction) -> None:
         """Lets a column that is computed be written from here on."""
         place = self._place(action)
         if self.definition.columns[place].computed is None:
-            message = f'column "{action.column}" of relation "{self.definition.table}" is not a stored generated column'
+            error = self._wrong_column(action, "is not a stored generated column")
             if not action.if_exists:
-                raise NotComputed(message, position=action.offset + 1)
-            tell(f"{message}, skipping")
+                raise error
+            tell(f"{error.message}, skipping")
         self.definition.columns[place] = replace(self.definition.columns[place], computed=None)
 
     def _rename_constraint(self, action: AlterAction) -> None:

@@ -250,7 +250,7 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
                 )
             column = replace(column, computed=computed)
         elif cursor.accepts("generated"):
-            identity = parse_identity(cursor, column.type)
+            identity = parse_identity(cursor, column.type, f"{found.table}_{name}_seq")
             if column.identity is not None:
                 both = "both default and identity" if column.identity.generated == "serial" else "multiple identity"
                 what = "specified" if both.startswith("both") else "specifications"

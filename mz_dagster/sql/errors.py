@@ -88,14 +88,8 @@ class ColumnUsed(ProgrammingError):
     sqlstate = "2BP01"
 
 
-class NotComputed(ProgrammingError):
-    """A column that is written, where one that is computed of others is meant."""
-
-    sqlstate = "55000"
-
-
-class NotGenerated(ProgrammingError):
-    """A column that generates no values of its own, where one that does is meant."""
+class WrongColumnState(ProgrammingError):
+    """A column that does not get its values as a statement takes it to, or does so already."""
 
     sqlstate = "55000"
 

@@ -32,8 +32,13 @@ def serial(type_: ScalarType) -> Identity:
     return Identity("serial", SequenceDefinition(1, 1, 1, _LIMITS[type_] - 1, cycles=False))
 
 
-def parse_identity(cursor: TokenCursor, type_: ScalarType) -> Identity:
+def parse_identity(cursor: TokenCursor, type_: ScalarType, sequence: str) -> Identity:
     """Moves past `{ALWAYS | BY DEFAULT} AS IDENTITY [(options)]`, behind `GENERATED`.
+
+    Args:
+        cursor: Behind that word.
+        type_: The column's type.
+        sequence: What its sequence is called.
 
     Raises:
         InvalidParameterValue: The type is no integer, or the options contradict each other.
@@ -50,16 +55,26 @@ def parse_identity(cursor: TokenCursor, type_: ScalarType) -> Identity:
         raise InvalidParameterValue(
             "identity column type must be smallint, integer, or bigint", position=token.start + 1
         )
-    options = _options(cursor) if cursor.accepts_symbol("(") else {}
+    options = _options(cursor, sequence) if cursor.accepts_symbol("(") else {}
     return Identity("always" if always else "by default", _definition(options, type_, token.start + 1))
 
 
-def _options(cursor: TokenCursor) -> dict[str, int | None]:
+def _options(cursor: TokenCursor, sequence: str) -> dict[str, int | None]:
     """Moves past the options, which are all there are or none; the value of one that is said not to be is None."""
     found: dict[str, int | None] = {}
     while not cursor.accepts_symbol(")"):
         token = cursor.current
         value: int | None = None
+        if cursor.sees("sequence", "name"):
+            cursor.accepts("sequence", "name")
+            if (named := cursor.name()).last != sequence:
+                raise cursor.refuse(
+                    f'the name "{named}" of a sequence',
+                    "It is called after its table and column.",
+                    f"Call it {sequence}, or leave SEQUENCE NAME out.",
+                    token,
+                )
+            continue
         if cursor.accepts("no"):
             name = token.value if cursor.current.kind is TokenKind.END else cursor.advance().value
             if name not in ("minvalue", "maxvalue", "cycle"):

@@ -267,6 +267,7 @@ def _create_view(cursor: TokenCursor, common: Common, *, temporary: bool, replac
 
 
 def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
+    cursor.accepts("concurrently")  # as every index is made
     if_not_exists = _if_not_exists(cursor)
     name = None if cursor.sees("on") else cursor.name()
     if cursor.sees("in", "cluster"):
@@ -335,6 +336,8 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop | DropRole:
     if cursor.sees("role|user"):
         return parse_drop_role(cursor, common)
     kind = cursor.advance().value if cursor.sees("schema|type") else _kind(cursor)
+    if kind == "index":
+        cursor.accepts("concurrently")
     if_exists = cursor.accepts("if", "exists")
     names = [cursor.name()]
     while cursor.accepts_symbol(","):
@@ -359,7 +362,11 @@ def _alter(
         )
     kind = _kind(cursor)
     if_exists = cursor.accepts("if", "exists")
+    if kind == "table":
+        cursor.accepts("only")  # no table inherits
     name = cursor.name()
+    if cursor.sees("owner", "to"):
+        raise cursor.refuse("OWNER TO", "Objects have no owners.", "Leave it out; GRANT says who may do what.")
     if cursor.sees("set", "schema"):
         raise cursor.refuse(
             "SET SCHEMA",

@@ -454,7 +454,7 @@ class AlterAction:
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
         "set type", "add constraint", "drop constraint", "rename constraint", "drop expression",
-        "restart",
+        "restart", "add identity", "drop identity",
     ]  # fmt: skip
     column: str
     offset: int

@@ -48,10 +48,10 @@ from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import (
     InvalidParameterValue,
-    NotGenerated,
     UndefinedColumn,
     UndefinedTable,
     UnsupportedForm,
+    WrongColumnState,
     suggestion,
 )
 from mz_dagster.sql.schemas import last_of
@@ -112,7 +112,7 @@ def _restart(names: Names, row: ObjectRow, action: AlterAction) -> None:
             position=action.offset + 1,
         )
     if identity is None:
-        raise NotGenerated(
+        raise WrongColumnState(
             f'column "{action.column}" of relation "{row.name}" is not an identity column', position=action.offset + 1
         )
     sequence, next_ = identity.sequence, action.number
