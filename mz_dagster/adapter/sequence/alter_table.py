@@ -25,6 +25,7 @@ from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence_calls import before
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import (
     COMMENTS,
@@ -122,7 +123,7 @@ def _restart(names: Names, row: ObjectRow, action: AlterAction) -> None:
         raise InvalidParameterValue(
             f"RESTART value ({next_}) cannot be {bound} than {limit} ({value})", position=action.offset + 1
         )
-    last = None if next_ is None or next_ == sequence.start else next_ - sequence.increment
+    last = None if next_ is None else before(sequence, next_)
     names.engine.catalog.restart_numbers(row.id, action.column, last)
 
 

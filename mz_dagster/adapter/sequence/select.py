@@ -15,8 +15,10 @@ from mz_dagster.adapter.planned_queries import DescribedQuery, PlannedQuery, Que
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result, Rows, StreamedRows, user_rows
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence_calls import SequenceCall
 from mz_dagster.adapter.system_catalogs.shown import has_names, named_columns, with_names
 from mz_dagster.adapter.timestamps import AsOfTime
+from mz_dagster.adapter.transaction import ReadOnlyTransaction
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.compute import StoredRows
 from mz_dagster.plan.rewriting import gets_of
@@ -61,6 +63,14 @@ class Reads:
         if (config := ConfigCall.of(statement.query)) is not None:
             asked = self.select(replace(statement, query=config.query), parameters)
             return config.carried_out(asked, self.variables)
+        if (call := SequenceCall.of(statement.query)) is not None:
+            block = self.variables.transaction
+            if self.variables.read_only if block is None else block.read_only:
+                raise ReadOnlyTransaction(
+                    f"cannot execute {call.function}() in a read-only transaction", hint="Begin it with READ WRITE."
+                )
+            asked = self.select(replace(statement, query=call.query), parameters)
+            return call.carried_out(asked, self.names)
         return self.selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
 
     def selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
@@ -106,6 +116,9 @@ class Reads:
         if (config := ConfigCall.of(statement.query)) is not None:
             self.described(replace(statement, query=config.query), parameters)
             return config.columns
+        if (call := SequenceCall.of(statement.query)) is not None:
+            self.described(replace(statement, query=call.query), parameters)
+            return call.columns
         plans = self.peeks.engine.planned_queries
         state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)

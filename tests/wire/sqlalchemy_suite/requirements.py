@@ -51,14 +51,10 @@ CLOSED = {
     "temporary_views": "objects of a session's own cannot be defined inside a transaction block",
     "create_or_replace_view": "a view that is there cannot be replaced inside a transaction block",
 }
-_NO_NEXTVAL = "without RETURNING the dialect asks nextval(), and only columns of tables generate numbers"
 #: Single tests, by a pattern of their names, and why.
 EXCLUDED = {
     r"CTETest::test_select_recursive_round_trip": "WITH RECURSIVE is refused",
     r"EnumTest::test_round_trip.*": "CREATE TYPE cannot run inside a transaction block",
-    r"InsertBehaviorTest::test_no_results_for_non_returning_insert\[executemany-return_defaults\]": _NO_NEXTVAL,
-    r"InsertBehaviorTest::test_no_results_for_non_returning_insert\[not_executemany-.*\]": _NO_NEXTVAL,
-    r"LastrowidTest::test_(autoincrement_on_insert|last_inserted_id)": _NO_NEXTVAL,
     r"ReturningTest::test_insertmanyvalues_returning": "it takes a SELECT without ORDER BY to have an order",
     r"ServerSideCursorsTest::test_ss_cursor_status\[for_update_.*\]": "reads never lock, and FOR UPDATE is refused",
     r"TableViaSelectTest::test_without_metadata\[(plain0|plain1|use_schema0)\]": "CREATE TABLE AS in a block",
