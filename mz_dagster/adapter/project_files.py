@@ -1,8 +1,8 @@
 """What a project's SQL files define, before any of it is created.
 
 Reads every `*.sql` file below `assets/`, parses it, and binds its definitions against each other, depth first, so
-that files may be in any order. Needs neither catalog nor Spark: Dagster loads its assets from here, and `apply`
-creates them.
+that files may be in any order. Needs no Spark, and a catalog or a table only for sources that leave their columns to it
+(`stated_columns`): Dagster loads its assets from here, and `apply` creates them.
 
 What a person is to know of an object comes from the same files: the comment directly above its statement is its
 description, with annotations such as `@owner` in it, of which each `@check` creates a check; the comment beside a
@@ -30,9 +30,10 @@ from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache
-from mz_dagster.adapter.origins import declared_columns, source_of
+from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.stated_columns import StatedColumns
 from mz_dagster.catalog import UnknownTimeline
 from mz_dagster.errors import Error, ProgrammingError, line_and_column
 from mz_dagster.formalism import GlobalId
@@ -57,10 +58,9 @@ from mz_dagster.sql import (
 )
 from mz_dagster.sql.check_statement import CheckRule
 from mz_dagster.sql.cursor import quoted
-from mz_dagster.sql.errors import InvalidSchemaName, InvalidTableDefinition, suggestion
+from mz_dagster.sql.errors import InvalidSchemaName, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
-from mz_dagster.sql.source_statement import with_declared_columns
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
@@ -136,6 +136,8 @@ class ProjectObject:
         views: The plain views in its query, which are part of it, nested ones included.
         fault: Why this is not what the files say, but what was applied last; None if it is what they say.
         uncreatable: Why it is not created, if it is not there yet; None if nothing forbids it.
+        decided_columns: Those that a source gets because its table has them now; None if they are stated, or were
+            decided before.
     """
 
     definition: Definition
@@ -147,6 +149,7 @@ class ProjectObject:
     views: tuple[ProjectObject, ...] = ()
     fault: BadProjectFile | None = None
     uncreatable: BadProjectFile | None = None
+    decided_columns: str | None = None
 
     @property
     def name(self) -> str:
@@ -239,6 +242,7 @@ class _Loader:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._kept = DefinitionCache(project.state)
+        self._columns = StatedColumns(project)
         self._schemas: dict[str, _Found[CreateSchema]] = {}
         self._found: dict[str, _Found[Definable]] = {}
         self._comments: list[_Found[Comment]] = []
@@ -298,7 +302,8 @@ class _Loader:
                 )
                 self._note(Fault(None, bad, path, _line(text, statement.offset)))
             elif isinstance(statement, Definable):
-                found = _Found(statement, path, text)
+                is_made = isinstance(statement, CreateSource) and not statement.columns
+                found = _Found(statement, path, text, is_made=is_made)
                 self._add(found)
                 self._add_rules(found)
             elif isinstance(statement, Select) and self._project.assets / "checks" in path.parents:
@@ -416,14 +421,9 @@ class _Loader:
         self._loading.append(name)
         try:
             statement, timeline = found.statement, self._project.timeline
+            decided: str | None = None
             if isinstance(statement, CreateSource) and not statement.columns:
-                columns = declared_columns(statement, self, self._project)
-                raise InvalidTableDefinition(
-                    f'source "{name}" does not state its columns',
-                    detail="What a project's files say does not change with the table.",
-                    hint=f"Write {with_declared_columns(statement.text, columns)}",
-                    position=statement.name.offset + 1,
-                )
+                statement, decided = self._stated(name, found, statement)
             schema = _schema(statement)
             if schema != PUBLIC and schema_key(schema) not in self._schemas:
                 raise InvalidSchemaName(
@@ -459,7 +459,15 @@ class _Loader:
             self._column_comments(definition, found),
             self._views(definition),
             uncreatable=self._uncreatable(definition, found),
+            decided_columns=decided,
         )
+
+    def _stated(self, name: str, found: _Found[Definable], statement: CreateSource) -> tuple[CreateSource, str | None]:
+        """Returns a source's statement with the columns that its table has, or had when it was created."""
+        before: str | None = None
+        with suppress(BadAnnotation, BadProjectFile):  # told by whoever reads all of the comment
+            before = _comment_above(found)[0].renamed_from
+        return self._columns.of(statement, (name, *((before,) if before else ())), self)
 
     def _uncreatable(self, definition: Definition, found: _Found[Definable]) -> BadProjectFile | None:
         try:

@@ -68,9 +68,15 @@ def _row(change: Change) -> tuple[str, str, str, str, str]:
         _verb(change),
         change.object.definition.kind,
         shown_name(change.name),
-        change.reason,
+        _reason(change),
         _readers_meanwhile(change),
     )
+
+
+def _reason(change: Change) -> str:
+    """Returns why it is done, with the columns that are decided thereby."""
+    columns = change.object.decided_columns
+    return change.reason if columns is None else f"{change.reason}; its table's columns are {columns}"
 
 
 def print_queries(plan: ChangePlan) -> None:

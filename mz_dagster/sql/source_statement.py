@@ -11,7 +11,7 @@ from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
-from mz_dagster.sql.lexer import Token, tokens_of
+from mz_dagster.sql.lexer import Token, same_tokens, tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
 
@@ -370,3 +370,33 @@ def with_declared_columns(text: str, columns: str) -> str:
         opening = next(one for one in tokens if one.is_symbol("("))
         return f"{text[: opening.start]}{columns.removesuffix(')')}, {text[opening.end :]}"
     return f"{text[: tokens[behind].start]}{columns} {text[tokens[behind].start :]}"
+
+
+def with_columns_of(text: str, stated: str) -> str | None:
+    """Returns the text of a CREATE SOURCE that states no columns with those of another one; None if more differs.
+
+    Names may differ, too.
+
+    Example:
+        >>> stated = "CREATE SOURCE s (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
+        >>> with_columns_of("CREATE SOURCE t (PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')", stated)
+        "CREATE SOURCE t (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
+        >>> with_columns_of("CREATE SOURCE s FROM DELTA (URI 'lake/t')", stated)
+    """
+    opening, *rest = _from_parenthesis(stated)
+    depth, columns_end = 1, opening.end
+    for at, token in enumerate(rest):
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+        ends = depth == 0 or (depth == 1 and token.is_symbol(",") and rest[at + 1].is_word("primary"))
+        if ends:
+            columns_end = token.start
+            break
+    found = with_declared_columns(text, f"{stated[opening.start : columns_end]})")
+    same = same_tokens(found[_from_parenthesis(found)[0].start :], stated[opening.start :])
+    return found if same else None
+
+
+def _from_parenthesis(text: str) -> Sequence[Token]:
+    """Returns the tokens from the first parenthesis on."""
+    tokens = tokens_of(text)
+    return tokens[next(at for at, one in enumerate(tokens) if one.is_symbol("(")) :]

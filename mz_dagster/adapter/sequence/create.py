@@ -11,12 +11,12 @@ from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.definition_cache import RecordingResolver
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
-from mz_dagster.adapter.origins import declared_columns
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import refuse_in_block
+from mz_dagster.adapter.stated_columns import stated
 from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress
 from mz_dagster.functions import UTC
@@ -32,12 +32,10 @@ from mz_dagster.sql import (
     CreateType,
     CreateView,
     Name,
-    parse,
 )
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import DuplicateObject, InvalidTableDefinition, UnsupportedForm
-from mz_dagster.sql.source_statement import with_declared_columns
 
 _TAGS = {
     CreateCheck: "CREATE CHECK",
@@ -104,9 +102,7 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
             raise DuplicateObject(f'type "{name}" already exists', position=qualified.offset + 1) from None
         raise
     if isinstance(statement, CreateSource) and not statement.columns:
-        (stated,) = parse(with_declared_columns(statement.text, declared_columns(statement, names, engine.project)))
-        assert isinstance(stated, CreateSource)
-        statement = stated
+        statement, _ = stated(statement, names, engine.project)
     target = names.target(qualified)
     key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)

@@ -1,0 +1,139 @@
+"""A project's files may leave a source's columns to its table: they are decided when it is created, and stay."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from mz_dagster import cli, connect
+from mz_dagster.adapter import (
+    Engine,
+    NotAllApplied,
+    Project,
+    ProjectObject,
+    effective_objects,
+    load_project,
+    preview_changes,
+    stated_columns,
+)
+from mz_dagster.adapter.connection import Connection
+
+UNSTATED = "CREATE SOURCE orders FROM DELTA (URI 'lake/orders');"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "mz.toml").write_text("", encoding="utf-8")
+    (tmp_path / "assets").mkdir()
+    file(tmp_path, UNSTATED)
+    (tmp_path / "assets" / "v.sql").write_text("CREATE MATERIALIZED VIEW v AS SELECT * FROM orders;", encoding="utf-8")
+    write_deltalake(tmp_path / "lake" / "orders", pa.table({"id": [1, 2], "city": ["London", "Paris"]}))
+    return Project.load(tmp_path)
+
+
+def file(root: Path, text: str) -> None:
+    (root / "assets" / "orders.sql").write_text(text, encoding="utf-8")
+
+
+def add_column(project: Project) -> None:
+    rows = pa.table({"id": [3], "city": ["Rome"], "more": [True]})
+    write_deltalake(project.root / "lake" / "orders", rows, mode="append", schema_mode="merge")
+
+
+def columns(project: Project) -> list[tuple[str, ...]]:
+    return [one.definition.relation_type.names for one in effective_objects(project)]
+
+
+def applied(project: Project) -> None:
+    with Engine(project) as engine:
+        engine.apply()
+
+
+def read(connection: Connection, query: str) -> list[tuple[object, ...]]:
+    return connection.execute(query).fetchall()
+
+
+def test_the_columns_are_the_tables_when_it_is_created_and_stay(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cli.main(["--project", str(project.root), "plan"]) == 0
+    assert 'it is new; its table\'s columns are ("id" bigint, "city" text)' in capsys.readouterr().out
+    applied(project)
+    versions = [one.version for one in effective_objects(project)]
+    with connect(project.root) as connection:
+        assert '("id" bigint, "city" text)' in str(read(connection, "SHOW CREATE SOURCE orders"))
+        add_column(project)
+        assert sorted(read(connection, "SELECT * FROM v")) == [(1, "London"), (2, "Paris"), (3, "Rome")]
+
+    def unread(*_: object) -> str:
+        raise AssertionError("the table was looked at")
+
+    monkeypatch.setattr(stated_columns, "declared_columns", unread)
+    assert columns(project) == [("id", "city")] * 2
+    assert [one.version for one in effective_objects(project)] == versions
+    assert not preview_changes(project)[0].changed
+    file(project.root, "-- @renamed_from orders\nCREATE SOURCE bought FROM DELTA (URI 'lake/orders');")
+    (project.assets / "v.sql").write_text("CREATE MATERIALIZED VIEW v AS SELECT * FROM bought;", encoding="utf-8")
+    plan, _ = preview_changes(project)
+    assert {one.name: one.action.value for one in plan.changes} == {"bought": "rename", "v": "reword"}
+
+
+def test_other_columns_are_stated_and_another_table_has_its_own(project: Project) -> None:
+    applied(project)
+    add_column(project)
+    file(project.root, "CREATE SOURCE orders (id bigint, city text, more boolean) FROM DELTA (URI 'lake/orders');")
+    assert preview_changes(project)[0].replaced == ("orders", "v")
+    applied(project)
+    file(project.root, UNSTATED)
+    assert not preview_changes(project)[0].changed
+    write_deltalake(project.root / "lake" / "other", pa.table({"x": [1]}))
+    file(project.root, UNSTATED.replace("lake/orders", "lake/other"))
+    assert preview_changes(project)[0].replaced == ("orders", "v")
+    assert columns(project) == [("x",)] * 2
+
+
+def test_a_key_alone_stays_beside_the_tables_columns(project: Project) -> None:
+    keyed = "CREATE SOURCE orders (PRIMARY KEY ({})) FROM DELTA (URI 'lake/orders') ENVELOPE UPSERT;"
+    file(project.root, keyed.format("id"))
+    applied(project)
+    add_column(project)
+    assert columns(project) == [("id", "city")] * 2
+    file(project.root, keyed.format("city"))
+    assert columns(project) == [("id", "city", "more")] * 2
+    file(project.root, "\n" + keyed.format("nothing"))
+    (fault, waiting) = load_project(project).faults
+    assert 'orders.sql:2: column "nothing"' in fault.error.message
+    assert waiting.waits_for == "orders"
+
+
+def test_a_table_that_is_not_there_is_the_sources_fault_alone(project: Project) -> None:
+    (project.assets / "t.sql").write_text("CREATE TABLE t (a integer);", encoding="utf-8")
+    lake = project.root / "lake" / "orders"
+    away = project.root / "away"
+    shutil.move(lake, away)
+    (own, waiting) = load_project(project).faults
+    assert 'is no Delta table (in "orders")' in own.error.message
+    assert "once the table is there" in str(own.error.hint)
+    assert waiting.waits_for == "orders"
+    assert names(effective_objects(project)) == ["t"]
+    with Engine(project) as engine, pytest.raises(NotAllApplied, match=r"orders\.sql:1: .*is no Delta table"):
+        engine.apply()
+    shutil.move(away, lake)
+    assert names(effective_objects(project)) == ["orders", "t", "v"]
+    applied(project)
+    shutil.move(lake, away)
+    assert load_project(project).faults == ()
+    assert names(effective_objects(project)) == ["orders", "t", "v"]
+    file(project.root, UNSTATED.replace("lake/orders", "lake/elsewhere"))
+    found = {one.name: one for one in effective_objects(project)}
+    assert found["orders"].definition.relation_type.names == ("id", "city")
+    assert "is no Delta table" in str(found["orders"].fault)
+    assert sorted(found) == ["orders", "t", "v"]
+
+
+def names(objects: tuple[ProjectObject, ...]) -> list[str]:
+    return sorted(one.name for one in objects)
