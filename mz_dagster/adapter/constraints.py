@@ -22,7 +22,15 @@ from mz_dagster.scalars.types import RelationType
 from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import TableConstraints
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.constraints import bind_check, bind_equal, bind_present, computed_columns, violations
+from mz_dagster.sql.constraints import (
+    bind_check,
+    bind_computed,
+    bind_equal,
+    bind_present,
+    evaluated,
+    over_numbered,
+    violations,
+)
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
 from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.statements import UniqueKey
@@ -70,11 +78,15 @@ class Enforcement:
         computed, columns = self.constraints.computed, self.columns
         if not computed or not rows:
             return list(rows)
-        name, arity = last_of(self.table.schema, str(self.table.name)), columns.arity
-        places = [i for i, one in enumerate(columns.names) if one in computed]
+        table, given = last_of(self.table.schema, str(self.table.name)), [row[: columns.arity] for row in rows]
         found = [list(row) for row in rows]
-        for number, *values in read(computed_columns(name, columns, computed, [row[:arity] for row in rows])):
-            for place, value in zip(places, values, strict=True):
+        for place, name in enumerate(columns.names):
+            if name not in computed:
+                continue
+            scalar = bind_computed(table, columns, name, computed)
+            values = evaluated(scalar, columns, given)
+            numbered = read(over_numbered(scalar, columns, given)) if values is None else enumerate(values)
+            for number, value in numbered:
                 found[number][place] = value
         return [*map(tuple, found)]
 
@@ -118,7 +130,12 @@ class Enforcement:
         name = last_of(self.table.schema, str(self.table.name))
         for check in self.constraints.checks if rows else ():
             predicate = bind_check(name, self.columns, check, self.circumstances)
-            for row in read(violations(predicate, self.columns, rows)):
+            held = evaluated(predicate, self.columns, rows)
+            if held is None:
+                violating = read(violations(predicate, self.columns, rows))
+            else:
+                violating = [row for row, is_held in zip(rows, held, strict=True) if is_held is False]
+            for row in violating[:1]:
                 raise CheckViolation(
                     f'new row for relation "{name}" violates check constraint "{check.name}"',
                     detail=f"Failing row contains {shown(row)}.",

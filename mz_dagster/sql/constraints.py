@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import UTC, CastContext, Failure, Unknown, cast, in_zone, type_name
+from mz_dagster.functions.evaluation import compiled, is_evaluable
+from mz_dagster.functions.plain import from_plain, to_plain
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import Constant, Filter, Relation
 from mz_dagster.plan.resolver import Item, Resolver
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, walk
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, columns_of, walk
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bind_query
 from mz_dagster.sql.binding import BindingContext
@@ -97,11 +101,7 @@ class WrittenRows:
 def literal_rows(rows: Sequence[Sequence[Value]], columns: Sequence[Column]) -> tuple[tuple[Literal, ...], ...]:
     """Returns rows of values as those of a constant relation."""
     return tuple(
-        tuple(
-            Literal(tuple(cell) if isinstance(cell, list) else cell, one.type)
-            for cell, one in zip(row, columns, strict=True)
-        )
-        for row in rows
+        tuple(Literal(_listed(cell), one.type) for cell, one in zip(row, columns, strict=True)) for row in rows
     )
 
 
@@ -186,15 +186,32 @@ def bind_computed(
     return found
 
 
-def computed_columns(
-    table: str, columns: RelationType, computed: Mapping[str, SqlText], rows: Sequence[Sequence[Value]]
-) -> Relation:
-    """Returns the plan of what some columns are in each of given rows: its number, and they in order."""
+def evaluated(scalar: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> list[Any] | None:
+    """Returns what a scalar over a table's columns is for each of given rows.
+
+    None if it is not evaluated here, or fails for one of them: then it is computed as a query is, which says so.
+    """
+    if not is_evaluable(scalar):
+        return None
+    evaluate = compiled(scalar)
+    types = {i: columns.columns[i].type for i in sorted(columns_of(scalar))}
+    try:
+        found = [evaluate({i: to_plain(_listed(row[i]), one) for i, one in types.items()}) for row in rows]
+    except SqlFailure:
+        return None
+    return [from_plain(one, scalar.type) for one in found]
+
+
+def _listed(cell: Value) -> Value:
+    """Returns a cell as a literal has it."""
+    return tuple(cell) if isinstance(cell, list) else cell
+
+
+def over_numbered(scalar: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:
+    """Returns the plan of what a scalar over a table's columns is for each of given rows: its number, and that."""
     numbered = RelationType((*columns.columns, Column(ORDINAL, INT8, False)))
     constant = Constant(literal_rows([(*row, i) for i, row in enumerate(rows)], numbered.columns), numbered)
-    names = [name for name in columns.names if name in computed]
-    scalars = [bind_computed(table, columns, name, computed) for name in names]
-    return projected(constant, (ColumnRef(columns.arity, INT8, False, ORDINAL), *scalars), (ORDINAL, *names))
+    return projected(constant, (ColumnRef(columns.arity, INT8, False, ORDINAL), scalar), (ORDINAL, "value"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,3 +148,50 @@ def test_they_are_read_in_utc_and_tell_no_time(sparkless: Connection) -> None:
     sparkless.execute("INSERT INTO t (a) VALUES ('2024-06-01 12:00')")
     sparkless.execute("UPDATE t SET a = a + interval '1 hour'")
     assert sparkless.execute("SELECT b FROM t").fetchall() == [("2024-06-01 11:00:00+00",)]
+
+
+VALUES = {
+    "boolean": "true", "smallint": "7", "bigint": "-9000000000", "real": "0.1", "double precision": "'NaN'",
+    "numeric(10,2)": "1.50", "numeric": "'1e50'", "text": "'ä'", "varchar(5)": "'abc'", "char(5)": "'ab'",
+    "bytea": "'\\x00ff'", "date": "'infinity'", "time": "'10:00:00.5'", "timetz": "'10:00+02'",
+    "timestamp": "'2024-01-01 00:00:00.000001'", "timestamptz": "'2024-01-01 00:00+02'",
+    "interval": "'1 mon -2 days 00:00:01'", "uuid": "'00000000-0000-4000-8000-00000000000a'",
+    "jsonb": "'{\"a\": [1, 2.50]}'", "mood": "'ok'", "mood[]": "'{ok,NULL}'", "integer[]": "'{1,NULL}'",
+    "numeric(4,1)[]": "'{1.5}'", "text[][]": "'[2:2][1:2]={{a,NULL}}'", "timestamptz[]": "'{2024-01-01 00:00+02}'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_values_of_every_type_are_computed_and_checked(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, is_planned: bool
+) -> None:
+    if is_planned:  # what this process cannot evaluate row by row
+        monkeypatch.setattr("mz_dagster.adapter.constraints.evaluated", lambda *_: None)
+    sparkless.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    columns = ", ".join(
+        f"a{i} {type_} CHECK (a{i} IS NOT NULL), b{i} {type_} GENERATED ALWAYS AS (a{i}) STORED"
+        for i, type_ in enumerate(VALUES)
+    )
+    sparkless.execute(f"CREATE TABLE t ({columns})")
+    names = ", ".join(f"a{i}" for i in range(len(VALUES)))
+    sparkless.execute(f"INSERT INTO t ({names}) VALUES ({', '.join(VALUES.values())})")
+    for i, type_ in enumerate(VALUES):
+        query = f"SELECT a{i}::text, b{i}::text, a{i} = b{i} FROM t"
+        ((given, made, is_equal),) = sparkless.execute(query).fetchall()
+        assert (given, is_equal) == (made, True), type_
+    with pytest.raises(Error, match="t_a3_check"):
+        sparkless.execute("UPDATE t SET a3 = NULL")
+
+
+def test_conditions_are_evaluated_without_a_plan_of_the_rows(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparkless.execute("CREATE TABLE t (a integer CHECK (10 / a > 1), b integer GENERATED ALWAYS AS (100 / a) STORED)")
+    with pytest.raises(Error, match="division by zero"):
+        sparkless.execute("INSERT INTO t VALUES (1), (0)")
+    for name in ("violations", "over_numbered"):
+        monkeypatch.delattr(f"mz_dagster.adapter.constraints.{name}")
+    sparkless.execute("INSERT INTO t SELECT 1 + i % 4 FROM generate_series(1, 5000) AS i")
+    assert sparkless.execute("SELECT count(*), sum(b) FROM t").fetchall() == [(5000, 1250 * (100 + 50 + 33 + 25))]
+    with pytest.raises(Error, match="t_a_check"):
+        sparkless.execute("INSERT INTO t VALUES (1), (20)")
