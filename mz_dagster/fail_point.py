@@ -40,6 +40,9 @@ FAIL_POINTS: tuple[str, ...] = (
 #: Those of what is written for others, outside of the project's own state; the tests of each kill at its own.
 OUTPUT_FAIL_POINTS: tuple[str, ...] = ("copy.written", "sink.written", "sink.committed", "sink.before_seal")
 
+#: Those of files that assets drop into a source's folder.
+LANDING_FAIL_POINTS: tuple[str, ...] = ("landing.written", "landing.dropped")
+
 #: Those of shards in a bucket.
 BUCKET_FAIL_POINTS: tuple[str, ...] = ("bucket.put", "bucket.committed")
 

@@ -3,7 +3,7 @@
 **In.** What an asset returns takes the place, in one transaction, of what its table held: of all rows, or where the
 asset has partitions, of those that the partition column tells; or of those with the same keys, as in an upsert source.
 So a materialization that is repeated, retried or killed leaves its rows there once, and what did not change is no
-update.
+update. A source with a key, which reads files, is fed alike (`fed_source`).
 
 **Out.** An asset that takes a view gets it as of a tick, as whatever its annotation says. The tick is the newest of the
 partitions that Dagster maps to it; for one that has none in its run, the newest that the view can be read at.
@@ -24,6 +24,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, read
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.events import NAME_KEY
+from mz_dagster.orchestration.fed_source import Replaced, feed, source_of
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.orchestration.ticks import tick_of
 from mz_dagster.sql.cursor import quoted
@@ -45,8 +46,9 @@ class MzIOManager(dg.ConfigurableIOManager):
 
     An asset's table is what its metadata name as `mz/table`, by default the last part of its key; with partitions,
     `mz/partition_column` names the column that has the partition's key. Where `mz/upsert_by` names columns of a key,
-    rows take the place of those with the same key alone. It returns a DataFrame of pandas, Polars or Spark, or a table
-    or batches of Arrow, whose columns are the table's by name.
+    rows take the place of those with the same key alone. A source with a key that reads lines of JSON from a folder is
+    fed as a table is. It returns a DataFrame of pandas, Polars or Spark, or a table or batches of Arrow, whose columns
+    are the table's by name.
 
     Example:
         @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates"})
@@ -79,7 +81,12 @@ class MzIOManager(dg.ConfigurableIOManager):
         key = _names(metadata.get(UPSERT_KEY))
         where, parameters = ("", ()) if key else _replaced(context, metadata.get(PARTITION_COLUMN_KEY))
         with self._connection(context.run_id) as connection:
-            rows = _put(connection, table, batches, where, parameters, key)
+            source = source_of(connection.engine, table)
+            if source is None:
+                rows = _put(connection, table, batches, where, parameters, key)
+            else:
+                said = f"{context.asset_key.path[-1]}-{context.run_id}"
+                rows = feed(connection, source, table, batches, Replaced(where, parameters, key), said)
         if rows is None:
             raise dg.Failure(
                 f'rows of asset "{context.asset_key.to_user_string()}" are of another partition than its run\'s',

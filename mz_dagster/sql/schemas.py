@@ -27,6 +27,19 @@ def key_of(schema: str, name: str) -> str:
     return name if schema == PUBLIC else f"{quoted(schema)}.{quoted(name)}"
 
 
+def parts_of(text: str) -> tuple[str, ...]:
+    """Returns the parts of a name as SQL writes it; nothing if it is none.
+
+    Example:
+        >>> parts_of('Sales."My T"'), parts_of("a b")
+        (('sales', 'My T'), ())
+    """
+    *tokens, _ = tokens_of(text)
+    parts, dots = tokens[::2], tokens[1::2]
+    is_name = all(one.kind in (TokenKind.WORD, TokenKind.QUOTED) for one in parts)
+    return tuple(one.value for one in parts) if is_name and all(one.is_symbol(".") for one in dots) else ()
+
+
 def schema_key(schema: str) -> str:
     """Returns what the catalog calls a schema."""
     return f"{quoted(schema)}."

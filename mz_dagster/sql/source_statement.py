@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from mz_dagster.plan.representations import REPRESENTATIONS
@@ -383,17 +384,33 @@ def with_columns_of(text: str, stated: str) -> str | None:
         "CREATE SOURCE t (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
         >>> with_columns_of("CREATE SOURCE s FROM DELTA (URI 'lake/t')", stated)
     """
-    opening, *rest = _from_parenthesis(stated)
-    depth, columns_end = 1, opening.end
-    for at, token in enumerate(rest):
+    declared = column_list(stated)
+    opening = _from_parenthesis(stated)[0]
+    depth = 0
+    for token, behind in pairwise(tokens_of(declared)):
         depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
-        ends = depth == 0 or (depth == 1 and token.is_symbol(",") and rest[at + 1].is_word("primary"))
-        if ends:
-            columns_end = token.start
+        if depth == 1 and token.is_symbol(",") and behind.is_word("primary"):
+            declared = f"{declared[: token.start]})"
             break
-    found = with_declared_columns(text, f"{stated[opening.start : columns_end]})")
+    found = with_declared_columns(text, declared)
     same = same_tokens(found[_from_parenthesis(found)[0].start :], stated[opening.start :])
     return found if same else None
+
+
+def column_list(text: str) -> str:
+    """Returns what a CREATE SOURCE that states its columns says of them and their key, as CREATE TABLE would.
+
+    Example:
+        >>> column_list("CREATE SOURCE s (a numeric(3, 1), PRIMARY KEY (a)) FROM FILES (FOLDER 'x') FORMAT JSON")
+        '(a numeric(3, 1), PRIMARY KEY (a))'
+    """
+    opening, *rest = _from_parenthesis(text)
+    depth = 1
+    for token in rest:
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if depth == 0:
+            return text[opening.start : token.end]
+    raise AssertionError("a parenthesis of a statement that was parsed is closed")
 
 
 def _from_parenthesis(text: str) -> Sequence[Token]:

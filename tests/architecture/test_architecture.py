@@ -370,7 +370,7 @@ def test_words_are_the_formalisms(folder: str) -> None:
 
 
 def test_every_fail_point_is_passed_exactly_by_name() -> None:
-    from mz_dagster.fail_point import BUCKET_FAIL_POINTS, FAIL_POINTS, OUTPUT_FAIL_POINTS
+    from mz_dagster.fail_point import BUCKET_FAIL_POINTS, FAIL_POINTS, LANDING_FAIL_POINTS, OUTPUT_FAIL_POINTS
 
     passed = {
         node.args[0].value
@@ -381,7 +381,7 @@ def test_every_fail_point_is_passed_exactly_by_name() -> None:
         and node.func.id == "fail_point"
         and isinstance(node.args[0], ast.Constant)
     }
-    assert passed == {*FAIL_POINTS, *OUTPUT_FAIL_POINTS, *BUCKET_FAIL_POINTS}
+    assert passed == {*FAIL_POINTS, *OUTPUT_FAIL_POINTS, *LANDING_FAIL_POINTS, *BUCKET_FAIL_POINTS}
 
 
 def test_the_lock_file_names_no_host_and_pins_every_hash() -> None:

@@ -9,7 +9,8 @@ Files: `files` the source, polled and read; `file_place` where files are, `folde
 this machine, `bucket` in an object store, `web` on a web server; `compression` what compressed ones hold;
 `partition_folders` what folders say; `avro_files` Avro as Parquet, `avro_changes` as lines; `orc_files` ORC as
 Parquet, by the process that `orc_reader` is; `csv_header` and `parquet_schema` what is refused before anything is
-bound; `json_record` what a line says; `faults` what can be wrong with a record.
+bound; `json_record` what a line says; `faults` what can be wrong with a record; `landing` drops files
+into a folder.
 None of these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
 `cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 
@@ -18,6 +19,7 @@ Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`
 
 from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
 from mz_dagster.storage.source.files import RECORD_COLUMNS, FileSource, Format
+from mz_dagster.storage.source.landing import Landing
 from mz_dagster.storage.source.orc_files import ensure_orc_is_read
 from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger, RecordSource, Source
 
@@ -29,6 +31,7 @@ __all__ = [
     "FileSource",
     "Format",
     "Gain",
+    "Landing",
     "Ledger",
     "RecordSource",
     "Source",

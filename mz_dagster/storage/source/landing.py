@@ -1,0 +1,64 @@
+"""Dropping files into the folder of a source that reads files, one writer at a time.
+
+A file is whole once it is there: it is written under a name that sources ignore, made durable, and renamed. Its name
+sorts behind those that are there, so that its records are the newest whichever files a tick binds together. What a
+writer that was killed left unfinished is removed by the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.disk import make_folder, sync
+from mz_dagster.fail_point import fail_point
+
+_LOCK = ".mz-landing.lock"
+_DRAFT = ".mz-landing.draft"
+_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A folder that this process alone drops files into for now; `opened` gives it.
+
+    Attributes:
+        folder: The folder.
+    """
+
+    folder: Path
+
+    @classmethod
+    @contextmanager
+    def opened(cls, folder: Path) -> Iterator[Landing]:
+        """Has a folder during the block, made if it is not there; waits until nobody else has it."""
+        if not folder.exists():
+            make_folder(folder)
+        with (folder / _LOCK).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed, or this process is killed
+            (folder / _DRAFT).unlink(missing_ok=True)
+            yield cls(folder)
+
+    def put(self, content: bytes, said: str, suffix: str) -> str:
+        """Drops a file, and returns its name.
+
+        Args:
+            content: What it has.
+            said: What its name says beside its place in the order: letters, digits, `-` and `_`.
+            suffix: The end of its name.
+        """
+        there = [one.name[:_DIGITS] for one in self.folder.iterdir() if one.name[:_DIGITS].isdecimal()]
+        number = max(SYSTEM_CLOCK.now_ms(), *(int(one) + 1 for one in there), 0)
+        name = f"{number:0{_DIGITS}}-{said}{suffix}"
+        draft = self.folder / _DRAFT
+        draft.write_bytes(content)
+        sync(draft)
+        fail_point("landing.written")
+        draft.rename(self.folder / name)
+        sync(self.folder)
+        fail_point("landing.dropped")
+        return name
