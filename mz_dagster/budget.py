@@ -90,6 +90,8 @@ class Budget:
             pages, and begins after a tenth of a second, or ten seconds if it is not there yet. By default one for each
             128 bytes of memory, at least 30 million.
         common_rows: More rows, which others look up, too, are not fetched from Spark.
+        serial_rows: A collection whose inputs changed by no more updates is stepped alone, but for the first time in a
+            process.
         due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due.
         small_rows: A collection of more updates is read and merged by Spark.
         ingested_bytes: Files of a source with more in a step are decoded by Spark.
@@ -177,6 +179,7 @@ class Budget:
     versioned_rows: int = field(default_factory=_frame_rows)
     decoded_cells: int = field(default_factory=_decoded_cells)
     common_rows: int = 200_000
+    serial_rows: int = 20_000
     due_rows: int = 100_000
     small_rows: int = 100_000
     ingested_bytes: int = 160_000_000

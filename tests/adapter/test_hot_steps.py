@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Project
+from mz_dagster.compute.step import stepper
+from mz_dagster.compute.step.turns import Turn, Turns
 from tests.budgets import SetBudget
 
 VIEWS = {
@@ -57,6 +59,31 @@ def test_a_step_decodes_nothing_that_is_in_memory(tmp_path: Path, set_budget: Se
     assert without == within
     assert min(cold) > 200
     assert hot == [0] * len(cold)
+
+
+def test_little_is_stepped_alone_once_it_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
+) -> None:
+    alone: list[bool] = []
+
+    def noted(turns: Turns, *, is_alone: bool) -> Turn:
+        alone.append(is_alone)
+        return Turn(turns, is_alone=is_alone)
+
+    monkeypatch.setattr(stepper, "Turn", noted)
+    with (
+        Engine(Project.load(tmp_path), session=refused) as engine,
+        Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
+    ):
+        connection.execute("CREATE TABLE t (k integer, v integer)")
+        connection.execute("CREATE MATERIALIZED VIEW sums AS SELECT k, sum(v) AS s FROM t GROUP BY k")
+        for rows, is_alone in (1, False), (1, True), (5, False), (1, True):
+            set_budget(serial_rows=4)
+            alone.clear()
+            connection.execute(f"INSERT INTO t VALUES {', '.join(['(1, 2)'] * rows)}")
+            connection.execute("SELECT * FROM sums").fetchall()
+            assert alone
+            assert alone[0] == is_alone
 
 
 def test_the_setting_is_a_number(tmp_path: Path) -> None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from threading import Event, Lock, Semaphore
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
 from mz_dagster.compute.step.local_ingest import FreshRecords
 from mz_dagster.compute.step.report import CollectionStep, Outcome
-from mz_dagster.compute.step.turns import Turn, new_turns
+from mz_dagster.compute.step.turns import Turn, Turns
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.read import overlapping
@@ -78,7 +79,7 @@ class StepRun:
     fresh: dict[GlobalId, FreshRecords] = field(default_factory=dict)
     heap_was_full: Event = field(default_factory=Event)
     one_by_one: Lock = field(default_factory=Lock)
-    turns: Semaphore = field(default_factory=new_turns)
+    turns: Turns = field(default_factory=Turns)
     turn_of: dict[GlobalId, Turn] = field(default_factory=dict)
     given_up: Event = field(default_factory=Event)
     overtaken: set[GlobalId] = field(default_factory=set)
@@ -153,6 +154,10 @@ class StepRun:
             return 0
         first = lower if self.rows[node.id].is_hydrated else None
         return sum(self.rows_between(input.id, first, upper) for input in self.inputs(node))
+
+    def is_little(self, node: Node, lower: int, upper: int) -> bool:
+        """True if a collection is maintained in `[lower, upper)` by few updates."""
+        return isinstance(node, MaintainedNode) and self.rows_in(node, lower, upper) <= budget().serial_rows
 
     def inputs(self, node: Node) -> list[Node]:
         """What a person would call a collection's inputs: not its own arrangements."""

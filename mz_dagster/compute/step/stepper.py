@@ -169,6 +169,7 @@ class Stepper:
         self._clock = clock
         self._local = local
         self._orders = LookupOrders()
+        self._stepped: set[GlobalId] = set()
         self._sinks = Sinks(catalog, local, holder, lease_ms, clock)
 
     def run(
@@ -535,7 +536,8 @@ class Stepper:
         if not self._has_work(run, node, lower, upper):
             return _idle(node, run, lower, upper)
         start = run.started[node.id] = self._clock.monotonic_ms()
-        turn = run.turn_of[node.id] = Turn(run.turns)
+        is_alone = node.id in self._stepped and run.is_little(node, lower, upper)
+        turn = run.turn_of[node.id] = Turn(run.turns, is_alone=is_alone)
         spark = SparkUse(partial(self._opened, run, node.id, turn))
         try:
             with turn, only_our_errors():  # what is not sealed is never seen, so a retry is safe
@@ -555,6 +557,7 @@ class Stepper:
                     progress=progress,
                 )
                 stats, rows_read = self._written(advance)
+                self._stepped.add(node.id)
         except DatabaseError as error:
             run.check_wanted(node.id)
             logger.info('"%s" failed', node.name, exc_info=error)

@@ -1,9 +1,11 @@
-"""Turns to compute in this process, which two collections of a step have at a time.
+"""Turns to compute in this process, which two collections of a step have at a time, or one.
 
 Several collections advance at once, since those that Spark computes wait most of the time. Those of this process do
 not: they share one interpreter, and each gives its lock away at every kernel, a few thousand times a second, to wait
 for it again. With two, one can go on while the other reads or is in a long kernel (`docs/performance.md` has the
 figures of one, two and four). What is in memory at once is that of two, besides.
+
+Little updates that meet what is in memory are in short kernels only; they have their turn alone.
 """
 
 from __future__ import annotations
@@ -15,24 +17,39 @@ from types import TracebackType
 _AT_ONCE = 2
 
 
-def new_turns() -> Semaphore:
-    """Returns the turns of a step."""
-    return Semaphore(_AT_ONCE)
+class Turns:
+    """The turns of a step.
+
+    Attributes:
+        free: Those that nobody has.
+        door: Held by who waits next, so that who wants all of them gets them.
+    """
+
+    def __init__(self) -> None:
+        self.free = Semaphore(_AT_ONCE)
+        self.door = Lock()
 
 
 class Turn:
     """A turn of one collection; a context manager that waits for it, and ends it unless it was given up.
 
     Who has it waits for nobody who waits for one: locks are taken after it.
+
+    Args:
+        turns: The step's.
+        is_alone: Whether nobody else has one meanwhile.
     """
 
-    def __init__(self, turns: Semaphore) -> None:
+    def __init__(self, turns: Turns, *, is_alone: bool = False) -> None:
         self._turns = turns
+        self._share = _AT_ONCE if is_alone else 1
         self._lock = Lock()
         self._has = False
 
     def __enter__(self) -> Turn:
-        self._turns.acquire()
+        with self._turns.door:
+            for _ in range(self._share):
+                self._turns.free.acquire()
         self._has = True
         return self
 
@@ -46,4 +63,4 @@ class Turn:
         with self._lock:
             had, self._has = self._has, False
         if had:
-            self._turns.release()
+            self._turns.free.release(self._share)
