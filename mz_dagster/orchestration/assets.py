@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -17,13 +17,13 @@ import dagster as dg
 from mz_dagster.adapter import Project, ProjectObject, effective_objects
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration.data_checks import data_check_specs
-from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY
+from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
 from mz_dagster.plan.lineage import column_lineage
 from mz_dagster.sql import Files, Iceberg
-from mz_dagster.sql.schemas import last_of
+from mz_dagster.sql.schemas import PUBLIC, key_of, last_of, parts_of
 
 #: Dagster's own key, of which the open source UI shows nothing; so the same to read.
 _LINEAGE_KEY = "dagster/column_lineage"
@@ -55,7 +55,7 @@ def build_mz_asset_specs(
         timeline: Which of its timelines; by default the project's own.
         translator: Decides how each looks; the dependencies and the column lineage that it gives are kept.
         upstream: Assets of others. A source depends on those whose metadata say that they are where it reads, by
-            `dagster/uri`.
+            `dagster/uri`; a source or table, on those that feed it, by `mz/table`.
 
     Raises:
         CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
@@ -92,29 +92,45 @@ def _asset_specs(
 
 
 def _writers(upstream: Iterable[Neighbour], project: Project) -> Mapping[str, list[dg.AssetDep]]:
-    """Returns the assets that say where they are, by that place."""
+    """Returns the assets that say where they are, by that place, or by the name of what they feed."""
     found: dict[str, list[dg.AssetDep]] = defaultdict(list)
     for one in upstream:
         for spec in (one,) if isinstance(one, dg.AssetSpec) else one.specs:
-            said = spec.metadata.get(_URI_KEY)
-            said = said.value if isinstance(said, dg.MetadataValue) else said
-            if isinstance(said, str):
+            places = [_place(said, project) for said in _said(spec, _URI_KEY)]
+            names = [parts_of(said) for said in _said(spec, TABLE_KEY)]
+            places += [_fed(key_of((*name[:-1], PUBLIC)[0], name[-1])) for name in names if name]
+            for place in places:
                 # Any of its partitions may be in any tick: the two have nothing in common.
                 mapping = None if spec.partitions_def is None else dg.AllPartitionMapping()
-                found[_place(said, project)].append(dg.AssetDep(spec.key, partition_mapping=mapping))
+                found[place].append(dg.AssetDep(spec.key, partition_mapping=mapping))
     return found
+
+
+def _said(spec: dg.AssetSpec, key: str) -> Iterator[str]:
+    """Yields what an asset's metadata say, if it is a text."""
+    said = spec.metadata.get(key)
+    said = said.value if isinstance(said, dg.MetadataValue) else said
+    if isinstance(said, str):
+        yield said
+
+
+def _fed(name: str) -> str:
+    """Returns the place of what is fed by its name, which is no path and no URI."""
+    return f"mz {name}"
 
 
 def _with_writers(
     spec: dg.AssetSpec, one: ProjectObject, writers: Mapping[str, list[dg.AssetDep]], project: Project
 ) -> dg.AssetSpec:
-    """Returns a source's specification with those that write what it reads."""
-    said = spec.metadata.get(_URI_KEY)
-    if one.definition.kind != "source" or not isinstance(said, str):
+    """Returns a source's or table's specification with those that write what it reads, and those that feed it."""
+    if one.definition.kind not in ("source", "table"):
         return spec
+    places = [_fed(one.name)]
+    if one.definition.kind == "source":
+        places += [_place(said, project) for said in _said(spec, _URI_KEY)]
     given = {dep.asset_key for dep in spec.deps}
-    found = [dep for dep in writers.get(_place(said, project), ()) if dep.asset_key not in given]
-    return spec.replace_attributes(deps=[*spec.deps, *found]) if found else spec
+    found = {dep.asset_key: dep for place in places for dep in writers.get(place, ()) if dep.asset_key not in given}
+    return spec.replace_attributes(deps=[*spec.deps, *found.values()]) if found else spec
 
 
 def _place(uri: str, project: Project) -> str:
@@ -176,7 +192,7 @@ def mz_assets(
         name: The op's name; by default `mz_` and the timeline.
         translator: Decides how each asset looks.
         upstream: Assets of others. A source depends on those whose metadata say that they are where it reads, by
-            `dagster/uri`.
+            `dagster/uri`; a source or table, on those that feed it, by `mz/table`.
         description: The op's description; by default the function's docstring.
         op_tags: Tags of the op, for executors and run launchers, beside `mz/timeline`.
         pool: The concurrency pool that the op takes a slot of, where several share a Spark cluster.

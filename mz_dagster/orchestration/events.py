@@ -20,6 +20,8 @@ from mz_dagster.orchestration.ticks import partition_key
 
 #: Keys of an asset's own metadata: which object it stands for, and of which timeline.
 NAME_KEY = "mz/name"
+#: By which other assets say which table or source `MzIOManager` feeds from them.
+TABLE_KEY = "mz/table"
 TIMELINE_KEY = "mz/timeline"
 
 #: Keys of an event: which collection it is about, and where that stands.

@@ -23,15 +23,14 @@ from pydantic import Field
 from mz_dagster.adapter import Connection, Engine, Isolation, read
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
-from mz_dagster.orchestration.events import NAME_KEY
+from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY
 from mz_dagster.orchestration.fed_source import Replaced, feed, source_of
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.orchestration.ticks import tick_of
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.schemas import written
 
-#: What an asset's metadata say of where its rows go.
-TABLE_KEY = "mz/table"
+#: What an asset's metadata say of where its rows go, beside `TABLE_KEY`.
 PARTITION_COLUMN_KEY = "mz/partition_column"
 UPSERT_KEY = "mz/upsert_by"
 

@@ -83,6 +83,8 @@ def test_assets_that_write_what_a_source_reads_are_its_upstream(tmp_path: Path, 
         another,
         dg.AssetSpec("landed", metadata={"dagster/uri": (tmp_path / "landing" / "a b").as_uri()}),
         dg.AssetSpec("stored", metadata={"dagster/uri": "s3a://bucket/far/"}),
+        dg.AssetSpec("fed", metadata={"mz/table": "public.alone"}),
+        dg.AssetSpec("both", metadata={"mz/table": "far", "dagster/uri": "s3://bucket/far"}),
         dg.AssetSpec("out", metadata={"dagster/uri": (tmp_path / "out" / "cities").as_uri()}),
     ]
     project = Project.load(tmp_path)
@@ -95,8 +97,8 @@ def test_assets_that_write_what_a_source_reads_are_its_upstream(tmp_path: Path, 
         "cities": {"orders"},
         "published": {"cities"},
         "files": {"landed"},
-        "far": {"stored"},
-        "alone": set(),
+        "far": {"stored", "both"},
+        "alone": {"fed"},
     }
 
     @mz_assets(project=project, upstream=of_others)
