@@ -8,22 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import KEEPER, NewObject, ObjectRow
 from mz_dagster.errors import OperationalError
-from mz_dagster.plan.resolver import Resolver
+from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.sql import CreateTable, parse
+from mz_dagster.sql.schemas import PUBLIC
 from mz_dagster.storage.append import BatchWriter
 
 
 def definition_of(text: str, default_timeline: str, types: Resolver) -> Definition:
-    """Returns the definition of a table, given its CREATE TABLE and what resolves the names of types in it."""
+    """Returns the definition of a table.
+
+    Args:
+        text: Its CREATE TABLE, as `table_text` writes it: what is of `public` has no schema in it.
+        default_timeline: The timeline of one that does not name another.
+        types: Resolves the names of types.
+    """
     (table,) = parse(text)
     assert isinstance(table, CreateTable)
-    return define(table, types, default_timeline=default_timeline)
+    return define(table, _PublicFirst(types), default_timeline=default_timeline)
+
+
+@dataclass(frozen=True, slots=True)
+class _PublicFirst:
+    """Resolves names without a schema in `public` whatever the session's path, and then as others."""
+
+    others: Resolver
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for."""
+        found = self.others.resolve((PUBLIC, *name)) if len(name) == 1 else None
+        return self.others.resolve(name) if found is None else found
+
+    def names(self) -> tuple[str, ...]:
+        """Returns all names in use."""
+        return self.others.names()
 
 
 @contextmanager

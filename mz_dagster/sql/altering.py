@@ -28,10 +28,20 @@ from mz_dagster.sql.errors import (
     WrongColumnState,
     suggestion,
 )
-from mz_dagster.sql.identity import integer, parse_identity
+from mz_dagster.sql.identity import SERIAL_TYPES, integer, parse_identity, serial
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.options import Common
-from mz_dagster.sql.statements import AlterAction, AlterTable, CheckConstraint, CreateTable, Name, SqlText, UniqueKey
+from mz_dagster.sql.schemas import names_in
+from mz_dagster.sql.statements import (
+    AlterAction,
+    AlterTable,
+    CheckConstraint,
+    ColumnDefinition,
+    CreateTable,
+    Name,
+    SqlText,
+    UniqueKey,
+)
 from mz_dagster.sql.type_names import column_type
 
 _CONSTRAINTS = "constraint|primary|unique|check|foreign|exclude"
@@ -190,7 +200,7 @@ class AlteredTable:
                         hint="Use ALTER TABLE ... ALTER COLUMN ... DROP EXPRESSION instead.",
                         position=action.offset + 1,
                     )
-                columns[place] = replace(columns[place], default=action.text, identity=None)
+                columns[place] = self._with_default(columns[place], action.text)
             case "drop expression":
                 self._drop_expression(action)
             case "add identity":
@@ -296,6 +306,16 @@ class AlteredTable:
         """Returns the columns that are computed of a column."""
         found = self.definition.columns
         return [one.name for one in found if one.computed is not None and _mentions(one.computed, column)]
+
+    def _with_default(self, column: ColumnDefinition, text: SqlText | None) -> ColumnDefinition:
+        """Returns a column with a default; one that asks for its own sequence's next number is serial, as in dumps."""
+        tokens = [] if text is None else [one for one in tokens_of(text.text) if not one.is_word("pg_catalog")]
+        words = [one.value for one in tokens if one.kind is not TokenKind.SYMBOL]
+        asks = len(words) > 1 and words[0] == "nextval" and words[2:] in ([""], ["regclass", ""])
+        own = f"{self.definition.table}_{column.name}_seq"
+        if asks and names_in(words[1])[-1:] == (own,) and not column.nullable and column.type in SERIAL_TYPES:
+            return replace(column, default=None, identity=serial(column.type))
+        return replace(column, default=text, identity=None)
 
     def _add_identity(self, action: AlterAction) -> None:
         """Lets a column generate its values from here on."""

@@ -13,6 +13,8 @@ from mz_dagster.sql.statements import Identity
 #: The types that stand for an integer whose values are generated.
 _SERIAL = {"smallserial": INT2, "serial2": INT2, "serial": INT4, "serial4": INT4, "bigserial": INT8, "serial8": INT8}
 _LIMITS = {INT2: 2**15, INT4: 2**31, INT8: 2**63}
+#: The types of columns that may generate their values.
+SERIAL_TYPES = (INT2, INT4, INT8)
 
 
 def serial_type(cursor: TokenCursor) -> ScalarType | None:

@@ -124,4 +124,4 @@ def _schemas(cursor: TokenCursor) -> str | None:
         else:
             found.append(cursor.identifier("a schema"))
         if not cursor.accepts_symbol(","):
-            return path_of([one for one in found if one != "$user"])
+            return path_of([one for one in found if one not in ("$user", "")])

@@ -145,6 +145,21 @@ def test_columns_begin_and_end_to_generate_their_values_as_in_postgres(
         sparkless.execute("CREATE TABLE y (id int GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME other))")
 
 
+def test_a_dump_of_a_serial_column_makes_one(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE public.orders (id integer NOT NULL, amount numeric(10,2))")
+    sparkless.execute("SET search_path = ''")
+    sparkless.execute(
+        "ALTER TABLE ONLY public.orders ALTER COLUMN id SET DEFAULT nextval('public.orders_id_seq'::regclass)"
+    )
+    sparkless.execute("SELECT pg_catalog.setval('public.orders_id_seq', 2, true)")
+    sparkless.execute("RESET search_path")
+    assert sparkless.execute("INSERT INTO orders (amount) VALUES (1) RETURNING id").fetchall() == [(3,)]
+    ((_, text),) = sparkless.execute("SHOW CREATE TABLE orders").fetchall()
+    assert "id serial NOT NULL" in text
+    with pytest.raises(Error, match=r"nextval\(\) is not supported"):
+        sparkless.execute("ALTER TABLE orders ALTER COLUMN id SET DEFAULT nextval('another_seq')")
+
+
 def test_a_lost_sequence_is_told_and_never_begun_anew(sparkless: Connection) -> None:
     sparkless.execute(TABLE)
     with sparkless.engine.catalog._database.write() as transaction:

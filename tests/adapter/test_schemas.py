@@ -263,3 +263,34 @@ def test_what_is_made_anew_stays_in_its_schema(sparkless: Connection) -> None:
     assert rows(sparkless, "SELECT comment FROM mz_internal.mz_comments") == [("said",)]
     with pytest.raises(Error, match="cannot drop"):
         sparkless.execute("DROP SCHEMA sh")
+
+
+#: A type of a table's column is what it was, whatever another of its name is on the path, or nothing is.
+TYPES_ON_A_PATH = (
+    "CREATE TYPE mood AS ENUM ('a', 'b')",
+    "CREATE SCHEMA s2",
+    "CREATE TYPE s2.mood AS ENUM ('x', 'y')",
+    "CREATE TABLE t (m mood, n int NOT NULL)",
+    "INSERT INTO t VALUES ('a', 1)",
+    "SET search_path = s2",
+    "ALTER TABLE public.t ADD COLUMN k int",
+    "INSERT INTO public.t (m, n) VALUES ('b', 2)",
+    "SELECT * FROM public.t ORDER BY n",
+    "CREATE TABLE c AS SELECT m, 'x'::mood AS n FROM public.t",
+    "ALTER TABLE c ALTER COLUMN n SET DEFAULT 'y'",
+    "INSERT INTO c (m) VALUES ('b') RETURNING *",
+    "SET search_path = ''",
+    "ALTER TABLE public.t ADD COLUMN l int DEFAULT 3, ADD COLUMN o public.mood DEFAULT 'a'",
+    "ALTER TABLE public.t ADD CONSTRAINT p UNIQUE (n)",
+    "SELECT m, l, o FROM public.t ORDER BY n",
+)
+
+
+def test_types_of_columns_are_those_of_before_whatever_the_path(sparkless: Connection, postgres: Postgres) -> None:
+    def told(connection: Any, statement: str) -> object:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else None
+
+    with postgres.new_database().connect() as theirs:
+        for statement in TYPES_ON_A_PATH:
+            assert told(sparkless, statement) == told(theirs, statement), statement
