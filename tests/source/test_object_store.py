@@ -9,8 +9,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
+from threading import Thread
 from time import sleep
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mz_dagster.adapter import Connection
 from mz_dagster.cli import main
+from mz_dagster.errors import OperationalError
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedObject
 from mz_dagster.storage.object_store import S3
@@ -173,6 +176,54 @@ def test_a_store_that_is_away_is_the_sources_own_error(
         connection.execute("INSERT INTO other VALUES (1)")
         assert held(connection, "other") == {(1,): 1}
     assert held(connection) == {(1, "x", None): 1, (2, "x", None): 1}
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A store to which nobody has rights."""
+
+    def do_GET(self) -> None:
+        body = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(b"" if self.command == "HEAD" else body)
+
+    do_HEAD = do_PUT = do_POST = do_DELETE = do_GET
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def test_a_table_without_rights_is_the_sources_and_the_sinks_own_error(
+    connection: Connection, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_deltalake(table, rows((1, "x", None)))
+    connection.execute(f"CREATE SOURCE t FROM {delta(table)}")
+    connection.execute("CREATE TABLE other (a integer)")
+    connection.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM other")
+    connection.execute(f"CREATE SINK s FROM v INTO {delta(f'{table}-out')} ENVELOPE UPSERT")
+    assert held(connection) == {(1, "x", None): 1}
+    write_deltalake(table, rows((2, "x", None)), mode="append")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    Thread(target=server.serve_forever, daemon=True).start()
+    with monkeypatch.context() as without:
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        settings = {"aws_endpoint": endpoint, "aws_allow_http": "true", "aws_region": "us-east-1"}
+        keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+        without.setattr(S3, "settings", lambda *_: settings | keys)
+        says_what_to_do(unpolled(connection), "cannot reach Delta table", "AccessDenied", "the next poll goes on")
+        with pytest.raises(OperationalError, match="cannot read Delta table") as caught:
+            connection.execute(f"CREATE SOURCE u FROM {delta(table)}")
+        assert "AccessDenied" in str(caught.value.detail)
+        connection.execute("INSERT INTO other VALUES (1)")
+        assert held(connection, "v") == {(1,): 1}
+        (failure,) = step(connection).failures
+        assert failure.error is not None
+        says_what_to_do(failure.error, "AccessDenied", "rights", "the next step tries again")
+    server.shutdown()
+    server.server_close()
+    assert not step(connection).failures
+    assert held(connection) == {(1, "x", None): 1, (2, "x", None): 1}
+    assert DeltaTable(f"{table}-out").to_pyarrow_table().to_pylist() == [{"a": 1}]
 
 
 # ---- secrets

@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
 from mz_dagster import cli, connect
 from mz_dagster.adapter import (
@@ -21,6 +23,7 @@ from mz_dagster.adapter import (
     stated_columns,
 )
 from mz_dagster.adapter.connection import Connection
+from tests.iceberg_tables import catalog_in
 
 UNSTATED = "CREATE SOURCE orders FROM DELTA (URI 'lake/orders');"
 
@@ -137,3 +140,26 @@ def test_a_table_that_is_not_there_is_the_sources_fault_alone(project: Project) 
 
 def names(objects: tuple[ProjectObject, ...]) -> list[str]:
     return sorted(one.name for one in objects)
+
+
+def test_an_iceberg_table_behind_a_connection_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text("", encoding="utf-8")
+    (tmp_path / "assets").mkdir()
+    file(
+        tmp_path,
+        "CREATE SOURCE orders FROM ICEBERG (TABLE 'db.t', CONNECTION lake);\n"
+        "CREATE CONNECTION lake TO ICEBERG CATALOG (CATALOG TYPE = 'sql', URL = 'sqlite:///lake/catalog.db');",
+    )
+    project = Project.load(tmp_path)
+    with catalog_in(tmp_path / "lake") as catalog:
+        table = catalog.create_table("db.t", Schema(NestedField(1, "id", LongType())))
+        table.append(pa.table({"id": [1]}))
+        applied(project)
+        with table.update_schema() as change:
+            change.add_column("more", StringType())
+    assert [one for one in columns(project) if one] == [("id",)]
+    with connect(tmp_path) as connection:
+        assert read(connection, "SELECT * FROM orders") == [(1,)]
+    file(tmp_path, "CREATE SOURCE orders FROM ICEBERG (TABLE 'db.t', CONNECTION nowhere);")
+    (fault,) = load_project(project).faults
+    assert 'orders.sql:1: connection "nowhere" does not exist' in fault.error.message

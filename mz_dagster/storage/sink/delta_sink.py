@@ -389,7 +389,7 @@ class DeltaSink(Sink):
                 f'cannot write Delta table "{self.table}": {reason(error)}',
                 hint="Free space where it is, or raise its quota; the next step tries again, and nothing is lost."
                 if is_full(error)
-                else "Look at the folder's rights and free space; the next step tries again.",
+                else "Look at the rights there and at free space; the next step tries again.",
             ) from error
 
 
