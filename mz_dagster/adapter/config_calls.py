@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.select_call import SelectCall
-from mz_dagster.adapter.session_settings import SETTINGS
+from mz_dagster.adapter.session_settings import SETTINGS, SPELLED
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import SqlText
@@ -24,6 +24,10 @@ from mz_dagster.sql.errors import InvalidParameterValue, UndefinedFunction
 _NAME = "set_config"
 #: What tools ask for a setting that is there, and the relation that tells it.
 _ROWS, _RELATION = "pg_show_all_settings()", "pg_settings"
+
+
+#: The columns in which SHOW ALL returns all settings.
+SETTING_COLUMNS = tuple(Column(one, TEXT, False) for one in ("name", "setting", "description"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +83,19 @@ class ConfigCall:
         return Result(asked.tag, self.columns, rows, len(rows))
 
 
+def setting_column(name: str) -> Column:
+    """Returns the column in which SHOW returns a setting."""
+    return Column(SPELLED.get(name, name), TEXT, False)
+
+
 def every_setting(variables: Variables) -> Result:
     """Returns what SHOW ALL does: the settings with their values and what they are."""
-    rows = tuple((name, value, SETTINGS[name].about) for name, value in sorted(variables.settings().items()))
-    columns = tuple(Column(one, TEXT, False) for one in ("name", "setting", "description"))
-    return Result("SHOW", columns, rows, len(rows))
+    rows = tuple(
+        (SPELLED.get(name, name), value, SETTINGS[name].about)
+        for name, value in sorted(variables.settings().items())
+        if name in SETTINGS
+    )
+    return Result("SHOW", SETTING_COLUMNS, rows, len(rows))
 
 
 def _set(row: Sequence[object], variables: Variables) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
+from mz_dagster.adapter.config_calls import SETTING_COLUMNS, setting_column
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.sequence.show import shown_columns
 from mz_dagster.adapter.subscriptions import subscribed_columns
@@ -65,9 +66,9 @@ def describe(names: Names, statement: Statement, parameters: Sequence[object], c
         case Explain():
             return (Column("plan", TEXT, False),)
         case ShowSetting(name=str(name)):
-            return (Column(name, TEXT, False),)
+            return (setting_column(name),)
         case ShowSetting():
-            return Column("name", TEXT, False), Column("setting", TEXT, False)
+            return SETTING_COLUMNS
         case Show():
             return shown_columns(statement)
         case _:

@@ -22,10 +22,24 @@ _UNITS: Mapping[str, Mapping[str, float]] = {
     "kB": {"TB": 1 << 30, "GB": 1 << 20, "MB": 1 << 10, "kB": 1, "B": 1 / 1024},
 }
 _QUANTITY = re.compile(r"\s*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+#: The names that clients expect to be spelled otherwise than in lower case.
+SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
+#: The name of a setting that a client has for itself: PostgreSQL keeps it, and heeds nothing of it, either.
+_CUSTOM = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
 LEVELS = ("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error")
 #: How clients say the one style of dates that there is.
 _DATE_STYLES = frozenset({"iso", "mdy", "iso, mdy", "iso,mdy", "mdy, iso", "iso, us"})
 _INT4 = 2**31
+
+
+def is_custom(name: str) -> bool:
+    """Returns whether a name is that of a setting that clients have for themselves.
+
+    Example:
+        >>> is_custom("shop.tenant"), is_custom("work_mem")
+        (True, False)
+    """
+    return _CUSTOM.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +183,11 @@ SETTINGS: Mapping[str, Setting] = {
     **{f"enable_{one}": _flag("on", f"{_CHANGES_NOTHING}: plans are chosen otherwise.") for one in _OF_PLANNER},
     "geqo": _flag("on", f"{_CHANGES_NOTHING}: plans are chosen otherwise."),
     "max_parallel_workers_per_gather": Setting("2", f"{_CHANGES_NOTHING}: see mz.toml.", "integer"),
+    **{f"{one}_collapse_limit": Setting("8", f"{_CHANGES_NOTHING}: plans are chosen otherwise.", "integer", least=1)
+       for one in ("from", "join")},
     # What is as it is.
     "array_nulls": Setting("on", "NULL in an array's text is a null element."),
+    "backslash_quote": Setting("safe_encoding", "When a quote in a string may follow a backslash."),
     "bytea_output": Setting("hex", "How bytea is shown."),
     "client_encoding": Setting("UTF8", "The client's encoding."),
     "datestyle": Setting("ISO, MDY", "How dates are shown and read."),
@@ -179,6 +196,7 @@ SETTINGS: Mapping[str, Setting] = {
     "escape_string_warning": Setting("off", "Whether a backslash in a string is warned of."),
     "integer_datetimes": Setting("on", "Timestamps are integers."),
     "intervalstyle": Setting("postgres", "How intervals are shown."),
+    "is_superuser": Setting("", "Whether the session is its owner's.", "own"),
     "lc_collate": Setting("C", "The order of texts, which is that of their bytes."),
     "lc_ctype": Setting("C.UTF-8", "The letters that there are."),
     "lc_messages": Setting("C", "The language of messages."),
@@ -192,6 +210,7 @@ SETTINGS: Mapping[str, Setting] = {
     "server_encoding": Setting("UTF8", "The encoding of what is kept."),
     "server_version": Setting(DEFAULTS["server_version"], "The release of PostgreSQL that this is like."),
     "server_version_num": Setting("150000", "The release of PostgreSQL that this is like, as a number."),
+    "session_authorization": Setting("", "Whose the session is.", "own"),
     "session_replication_role": Setting("origin", "Whether constraints and triggers hold."),
     "standard_conforming_strings": Setting("on", "A backslash in a string is a backslash."),
     "transform_null_equals": Setting("off", "Whether = NULL is IS NULL."),

@@ -13,13 +13,13 @@ from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH
+from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH, is_custom
 from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.adapter.timestamps import Isolation
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.budget import EngineSetting
-from mz_dagster.errors import NotSupportedError
+from mz_dagster.errors import NotSupportedError, OperationalError
 from mz_dagster.functions import UTC as UTC_ZONE
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
 from mz_dagster.notices import Notice, warn
@@ -36,6 +36,12 @@ _IN_SESSION = "idle_session_timeout"
 #: What each setting is that has not been changed and has no rules of its own.
 _DEFAULTS = {name: one.default for name, one in SETTINGS.items()}
 _Set = tuple[EngineSetting, str, bool, dict[str, str]]
+
+
+class FixedParameter(OperationalError):
+    """A setting that says what a session is, and cannot be set."""
+
+    sqlstate = "55P02"
 
 
 def _shown(on: bool) -> str:
@@ -201,6 +207,8 @@ class Variables:
             "engine": self.engine.value,
             "default_transaction_isolation": self.level,
             "default_transaction_read_only": _shown(self.read_only),
+            "is_superuser": _shown(self.role is None),
+            "session_authorization": self.user,
             "transaction_isolation": now[0],
             "transaction_read_only": _shown(now[1]),
         }
@@ -236,7 +244,7 @@ class Variables:
     def reset_all(self) -> None:
         """Sets all settings but those of transactions to their defaults."""
         self.engine = self.project.engine
-        self.changed = {}
+        self.changed = {name: "" for name in self.changed if is_custom(name)}
         for name, value in self._at_start.items():
             self.set(name, value)
 
@@ -270,10 +278,15 @@ class Variables:
             self.changed |= {} if value is None else {name: path_of([one for one in names_in(value) if one != "$user"])}
             return
         setting = SETTINGS.get(name)
+        if setting is None and is_custom(name):
+            self.changed[name] = value or ""
+            return
         if setting is None:
             raise UndefinedObject(
                 f'unrecognized configuration parameter "{name}"', hint="SHOW ALL lists those there are."
             )
+        if name in ("is_superuser", "session_authorization"):
+            raise FixedParameter(f'parameter "{name}" cannot be changed', hint="Connect as somebody else.")
         shown = setting.default if value is None else setting.shown(name, value)
         if name in (_IN_TRANSACTION, _IN_SESSION) and self.client is None and shown != "0":
             raise NotSupportedError(
@@ -285,7 +298,7 @@ class Variables:
             self.changed[name] = shown
 
     def _set_local(self, name: str, value: str | None) -> None:
-        before = self.get(name)
+        before = self.settings().get(name, "") if is_custom(name) else self.get(name)
         set_before = dict(self._local)
         self.set(name, value)
         self._local = set_before

@@ -19,9 +19,9 @@ from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
 def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransaction:
-    """Moves past `SET [SESSION | LOCAL] {name {= | TO} {value | DEFAULT} | TIME ZONE {zone | LOCAL | DEFAULT}}`.
+    """Moves past `SET [SESSION | LOCAL] name {= | TO} {value | DEFAULT}`, and forms of single settings.
 
-    Also past SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
+    They are `SET TIME ZONE`, `SET NAMES`, SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
 
     Raises:
         UnsupportedForm: It is of another user.
@@ -40,7 +40,8 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
         cursor.accepts("session")
     if cursor.accepts("time", "zone"):
         return SetSetting(*common, "timezone", None if cursor.accepts("local") else _value(cursor), is_local)
-    first = cursor.current
+    if cursor.accepts("names"):
+        return SetSetting(*common, "client_encoding", _value(cursor), is_local)
     name = _name(cursor)
     if not cursor.accepts_symbol("="):
         cursor.expects("to")
@@ -95,7 +96,11 @@ def parse_show_setting(cursor: TokenCursor, common: Common) -> ShowSetting:
 
 
 def _name(cursor: TokenCursor) -> str:
-    return cursor.identifier("the name of a setting").lower()
+    """Moves past the name of a setting; one of the client's own has dots."""
+    parts = [cursor.identifier("the name of a setting")]
+    while cursor.accepts_symbol("."):
+        parts.append(cursor.identifier("the name of a setting"))
+    return ".".join(parts).lower()
 
 
 def _value(cursor: TokenCursor) -> str | None:

@@ -586,6 +586,7 @@ _REFUSED = {
     "call": "There are no procedures: execute the statements.",
     "listen": "Nobody notifies: SUBSCRIBE tells what changes.",
     "notify": "Nobody listens: SUBSCRIBE tells what changes.",
+    "reindex": "Indexes are maintained: there is nothing to build again.",
     "cluster": "CREATE INDEX decides how a collection is laid out.",
     "checkpoint": "What is sealed is on the disk.",
     "lock": "Transactions are ordered by their times.",

@@ -31,6 +31,7 @@ from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.result import Rows, StreamedRows
+from mz_dagster.adapter.session_settings import SPELLED
 from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK
@@ -83,9 +84,6 @@ _PARAMETERS = (
     *("server_version", "server_encoding", "client_encoding", "datestyle", "timezone", "integer_datetimes"),
     *("intervalstyle", "standard_conforming_strings", "application_name", "is_superuser", "session_authorization"),
 )
-#: As clients expect them to be spelled.
-_SPELLED = {"datestyle": "DateStyle", "timezone": "TimeZone", "intervalstyle": "IntervalStyle"}
-
 
 #: What a client is told of its isolation level, which is one that PostgreSQL knows; the strongest serves it.
 _LEVEL = "repeatable read"
@@ -366,7 +364,7 @@ class Backend:
         for name in _PARAMETERS:
             if name in settings and settings[name] != self._reported.get(name):
                 self._reported[name] = settings[name]
-                self._send(messages.ParameterStatus(name=_SPELLED.get(name, name), value=settings[name]))
+                self._send(messages.ParameterStatus(name=SPELLED.get(name, name), value=settings[name]))
 
     def _ready(self) -> None:
         self._tell_parameters()

@@ -121,7 +121,7 @@ def test_settings_are_shown_and_set_to_what_they_are(sparkless: Connection) -> N
     assert sparkless.execute("SHOW TIME ZONE").fetchall() == [("UTC",)]
     assert sparkless.execute("SHOW TRANSACTION ISOLATION LEVEL").fetchall() == [("strict serializable",)]
     every = sparkless.execute("SELECT name, setting FROM pg_settings").fetchall()
-    assert {("search_path", "public"), ("datestyle", "ISO, MDY"), ("engine", "auto"), ("max_index_keys", "32")} <= set(
+    assert {("search_path", "public"), ("DateStyle", "ISO, MDY"), ("engine", "auto"), ("max_index_keys", "32")} <= set(
         every
     )
     for statement in ("SET client_encoding = 'utf-8'", "SET SESSION datestyle TO ISO, MDY", "RESET timezone",

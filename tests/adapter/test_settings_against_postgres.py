@@ -36,6 +36,10 @@ VALUES = {
     "max_parallel_workers_per_gather": ("0", "4", "-1"),
     "search_path": ("public", "public, other"),
     "nothing_known": ("1",),
+    "shop.tenant": ("'a b'", "5", "'x'", "DEFAULT"),
+    "is_superuser": ("DEFAULT",),
+    "join_collapse_limit": ("1", "0", "DEFAULT"),
+    "backslash_quote": ("safe_encoding",),
 }
 
 
@@ -67,6 +71,64 @@ def test_settings_are_set_and_shown_as_in_postgres(sparkless: Connection, postgr
                 if found != wanted:
                     different.append(f"{statements}: {found}, in PostgreSQL {wanted}")
     assert not different, "\n".join(different)
+
+
+#: What clients set for themselves, and how settings are called, one after the other.
+OWN = (
+    "SET my.var = 'x'",
+    "SELECT current_setting('My.Var') || 'y'",
+    "SET my.var = 'z'",
+    "SELECT current_setting('my.var')",
+    "RESET my.var",
+    "SHOW my.var",
+    "SELECT current_setting('your.var', true)",
+    "SELECT current_setting('your.var')",
+    "SHOW your.var",
+    "SELECT set_config('your.var', 'y', false)",
+    "BEGIN",
+    "SET LOCAL third.var = '1'",
+    "SHOW third.var",
+    "COMMIT",
+    "SHOW third.var",
+    "BEGIN",
+    "SET your.var = 'inner'",
+    "ROLLBACK",
+    "SHOW your.var",
+    "RESET ALL",
+    "SHOW your.var",
+    "SET a.b.c = 1",
+    "SHOW a.b.c",
+    "SET NAMES 'UTF8'",
+    "SHOW is_superuser",
+    "SHOW timezone",
+    "SHOW datestyle",
+    "SELECT name, setting FROM pg_settings WHERE name IN ('TimeZone', 'IntervalStyle', 'my.var', 'timezone')",
+)
+
+
+def test_settings_of_a_client_s_own_are_kept_for_it(sparkless: Connection, postgres: Postgres) -> None:
+    def told(execute: Any, failure: type[Exception]) -> list[Any]:
+        found: list[Any] = []
+        for one in OWN:
+            try:
+                cursor = execute(one)
+                found.append((one, cursor.description and [cursor.description[0][0], cursor.fetchall()]))
+            except failure as error:
+                found.append((one, getattr(error, "sqlstate", None)))
+        return found
+
+    with postgres.new_database().connect() as connection:
+        connection.autocommit = True
+        wanted = told(connection.execute, psycopg.Error)
+    assert told(sparkless.execute, Error) == wanted
+
+
+def test_what_is_described_of_all_settings_is_what_they_are_shown_in(sparkless: Connection) -> None:
+    shown = sparkless.execute("SHOW ALL")
+    assert shown.description is not None
+    described = sparkless.describe("SHOW ALL")
+    assert described is not None
+    assert [one.name for one in described] == [one[0] for one in shown.description]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +183,7 @@ def test_what_is_set_after_a_savepoint_is_undone_with_it(sparkless: Connection, 
 def test_all_settings_are_listed_with_what_they_are(sparkless: Connection) -> None:
     sparkless.execute("SET work_mem = '64MB'")
     shown = sparkless.execute("SHOW ALL").fetchall()
-    assert {name for name, _, _ in shown} == set(SETTINGS)
+    assert {name.lower() for name, _, _ in shown} == set(SETTINGS)
     assert all(about for _, _, about in shown)
     listed = sparkless.execute(
         "SELECT name, setting, unit, vartype, boot_val, short_desc <> '' FROM pg_settings WHERE name LIKE '%work_mem'"

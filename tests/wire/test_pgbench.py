@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 from pathlib import Path
 
@@ -26,6 +27,11 @@ INSERT INTO history (aid, delta, mtime) VALUES (:aid, :delta, CURRENT_TIMESTAMP)
 END;
 """,
 }
+
+
+def resident_mb() -> int:
+    """Returns how much memory this process, which serves, has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 1_000_000
 
 
 @pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=[pytest.mark.deep, pytest.mark.timeout(300)])])
@@ -56,6 +62,7 @@ def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, 
             "-f",
             str(tmp_path / "script"),
         )
+        before = resident_mb()
         ran = subprocess.run(
             ["pgbench", *where, *how, "shop"],
             env=environment(served),
@@ -64,6 +71,9 @@ def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, 
             timeout=seconds + 60,
         )
         assert ran.returncode == 0, ran.stderr
+        assert resident_mb() - before < 150, (
+            "32 sessions, and what is kept of files, however many statements there were"
+        )
         assert "number of failed transactions: 0 (0.000%)" in ran.stdout, ran.stdout
         done = re.search(r"transactions actually processed: (\d+)", ran.stdout)
         assert done is not None

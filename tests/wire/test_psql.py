@@ -3,11 +3,15 @@ r"""psql's own questions: what `\d` and its like ask of the system catalogs, and
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+from itertools import takewhile
+from pathlib import Path
 
 import pytest
 
 from mz_dagster.wire import Server
-from tests.wire.test_clients import psql
+from tests.wire.test_clients import environment, psql, psql_command
 
 SHOP = (
     "CREATE TABLE customers (id integer PRIMARY KEY, name text NOT NULL, email varchar(40) UNIQUE, "
@@ -127,3 +131,42 @@ def test_types_that_there_are_not_have_no_object_id(server: Server) -> None:
     ran = psql(server, "-At", *(part for one in asked for part in ("-c", one)))
     assert ran.stdout.splitlines()[-2:] == ["|text[]|mood[]|other.mood", "other.mood"], ran.stderr
     assert 'type "hstore" does not exist' in ran.stderr
+
+
+def test_psql_watches_times_copies_and_edits(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("1,Rome\n2,Oslo\n")
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\necho 'SELECT city FROM t WHERE id = 2;' > \"$1\"\n")
+    editor.chmod(0o700)
+    script = (
+        "CREATE TABLE t (id integer, city text);\n"
+        f"\\copy t FROM '{tmp_path}/rows.csv' (FORMAT csv)\n"
+        f"\\copy (SELECT * FROM t ORDER BY id DESC) TO '{tmp_path}/out.csv' (FORMAT csv)\n"
+        "\\timing on\nSELECT 7;\n\\timing off\n"
+        "SELECT 'edited';\n\\e\n"
+        "SELECT 'watched' \\watch 0.05\n"
+    )
+    with subprocess.Popen(
+        psql_command(server, "-At"),
+        env={**environment(server), "PSQL_EDITOR": str(editor)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(script)
+        process.stdin.flush()
+        lines = list(takewhile(lambda line: line != "watched\n", process.stdout))
+        again = [next(line for line in process.stdout if line == "watched\n") for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        process.stdin.close()
+        process.wait(20)
+    assert again == ["watched\n"] * 2
+    found = [line.strip() for line in lines if line.strip()]
+    assert [one for one in found if not one.startswith(("Time: ", "Timing "))][:6] == [
+        "CREATE TABLE", "COPY 2", "COPY 2", "7", "edited", "Oslo",
+    ]  # fmt: skip
+    assert sum(one.startswith("Time: ") for one in found) == 1
+    assert (tmp_path / "out.csv").read_text() == "2,Oslo\n1,Rome\n"

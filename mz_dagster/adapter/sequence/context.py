@@ -18,7 +18,7 @@ from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.compute import Progress
 from mz_dagster.errors import NotSupportedError
-from mz_dagster.sql import Statement, TransactionModes
+from mz_dagster.sql import Commit, ReleaseSavepoint, Rollback, RollbackTo, Statement, TransactionModes
 from mz_dagster.sql.circumstances import Circumstances
 
 
@@ -110,6 +110,10 @@ class Context:
 
 def command(statement: Statement) -> str:
     """Returns what a statement is called in messages: its leading words."""
-    words = statement.text.upper().split()
+    words = statement.text.upper().rstrip("; \n").split()
+    if isinstance(statement, Commit | Rollback) and statement.chain:
+        return f"{words[0]} AND CHAIN"
+    if isinstance(statement, ReleaseSavepoint | RollbackTo):
+        return "RELEASE SAVEPOINT" if isinstance(statement, ReleaseSavepoint) else "ROLLBACK TO SAVEPOINT"
     count = 2 if words[0] in ("CREATE", "ALTER", "DROP", "COMMENT", "START", "ROLLBACK", "SET", "TRUNCATE") else 1
     return " ".join(words[:count]).rstrip(";")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from mz_dagster.adapter.config_calls import every_setting
+from mz_dagster.adapter.config_calls import every_setting, setting_column
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters
-from mz_dagster.scalars.types import TEXT, Column
 from mz_dagster.sql import ResetAll, SetSetting, SetTransaction, ShowSetting
 
 
@@ -35,4 +34,4 @@ def show_setting(context: Context, statement: ShowSetting, _: Parameters) -> Res
     if statement.name is None:
         return every_setting(context.variables)
     rows = ((context.variables.get(statement.name),),)
-    return Result("SHOW", (Column(statement.name, TEXT, False),), rows, 1)
+    return Result("SHOW", (setting_column(statement.name),), rows, 1)

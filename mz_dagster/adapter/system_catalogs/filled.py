@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from mz_dagster.adapter.activity import moment
-from mz_dagster.adapter.session_settings import SETTINGS
+from mz_dagster.adapter.session_settings import SETTINGS, SPELLED
 from mz_dagster.adapter.system_catalogs.facts import (
     OWNER_ID,
     PG_CATALOG_ID,
@@ -471,10 +471,12 @@ def _users(facts: Facts) -> Iterator[Cells]:
 
 def _settings(facts: Facts) -> Iterator[Cells]:
     for name, value in sorted(facts.settings.items()):
-        setting = SETTINGS[name]
+        setting = SETTINGS.get(name)
+        if setting is None:  # of the client's own
+            continue
         kind = "bool" if value in ("on", "off") else "string" if setting.kind in ("fixed", "own") else setting.kind
         yield {
-            "name": name,
+            "name": SPELLED.get(name, name),
             "setting": setting.base(value),
             "unit": setting.unit or None,
             "category": "Settings",
