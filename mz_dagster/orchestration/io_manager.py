@@ -250,9 +250,10 @@ def _batches(obj: Any) -> Iterable[pa.RecordBatch]:
         reader: Iterable[pa.RecordBatch] = obj
         return reader
     if not isinstance(obj, pa.Table):
-        if hasattr(obj, "to_arrow"):  # of Polars
+        # Its class is asked: a frame of Spark Connect takes whatever else it is asked for as a column.
+        if hasattr(type(obj), "to_arrow"):  # of Polars
             obj = obj.to_arrow()
-        elif hasattr(obj, "toArrow"):  # of Spark
+        elif hasattr(type(obj), "toArrow"):  # of Spark
             obj = obj.toArrow()
         elif type(obj).__module__.partition(".")[0] == "pandas":
             obj = pa.Table.from_pandas(obj, preserve_index=False)

@@ -301,5 +301,13 @@ def test_an_asset_gets_its_view_as_a_frame_of_spark(
     rate = 3.5
     assert materialized(root, instance, fetched, of_table).success
     assert [str(row.rate) for row in got["table"].collect()] == ["3.5000"], "what the run wrote before"
+
+    @dg.asset(name="fetched", io_manager_key="mz_io", metadata={"mz/table": "rates"})
+    def of_spark() -> Any:
+        return got["table"].selectExpr("day", "currency", "CAST(rate + 1 AS DECIMAL(10, 4)) AS rate")
+
+    for shown in ("4.5000", "4.5000"):
+        assert materialized(root, instance, of_spark).success
+        assert held(root) == [("2024-01-01", "EUR", shown)]
     classic = pytest.importorskip("pyspark.sql.classic.dataframe").DataFrame
     assert _named(classic) == _named(pyspark.sql.DataFrame), "for projects whose Spark is a classic one"
