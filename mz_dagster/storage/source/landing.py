@@ -1,7 +1,7 @@
 """Dropping files into the folder of a source that reads files, one writer at a time.
 
 A file is whole once it is there: it is written under a name that sources ignore, made durable, and renamed. Its name
-sorts behind those that are there, so that its records are the newest whichever files a tick binds together. What a
+sorts behind those that were dropped so before: its records are newer, whichever files a tick binds together. What a
 writer that was killed left unfinished is removed by the next one.
 """
 
