@@ -188,3 +188,31 @@ def test_a_large_collection_is_asked_by_the_index_of_its_key(
     read.clear()
     assert rows(connection, query) == expected != Counter()
     assert read == {"large" if answers == "t" else f"large_{answers}"}
+
+
+def arrangements(connection: Connection) -> list[str]:
+    """Returns the keys of what views keep besides their contents."""
+    found = connection.execute("SELECT key FROM mz_internal.mz_arrangement_sizes WHERE type = 'arrangement'")
+    return sorted(key for (key,) in found)
+
+
+def test_views_that_look_up_one_collection_by_one_key_keep_nothing_of_it(connection: Connection) -> None:
+    for n, condition in enumerate(("t.a > 1", "t.a < 9")):
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW joined_{n} AS SELECT t.a, u.b FROM t JOIN u ON t.b = u.b WHERE {condition}"
+        )
+    connection.execute("INSERT INTO u VALUES ('b1')")
+    assert arrangements(connection) == [], "joins look rows up in the collections themselves"
+    assert connection.execute("SELECT a FROM joined_0").fetchall() == []
+    assert connection.execute("SELECT a FROM joined_1").fetchall() == [(1,)]
+
+
+def test_groups_are_kept_once_for_views_that_read_them_of_an_indexed_view(connection: Connection) -> None:
+    connection.execute("CREATE INDEX sums_by_b ON sums (b)")
+    before = arrangements(connection)
+    for n in range(2):
+        connection.execute(f"CREATE MATERIALIZED VIEW of_sums_{n} AS SELECT b, s + {n} AS s FROM sums")
+    assert arrangements(connection) == before, "of views of their own each keeps its groups"
+    connection.execute("INSERT INTO t VALUES (10, 'b1')")
+    for n in range(2):
+        assert connection.execute(f"SELECT s FROM of_sums_{n} WHERE b = 'b1'").fetchall() == [(11 + n,)]
