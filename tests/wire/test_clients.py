@@ -112,6 +112,28 @@ def test_psycopg_reads_writes_and_commits(server: Server) -> None:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
+def test_psycopg_is_as_well_served_asynchronously(served: Server) -> None:
+    async def work() -> list[object]:
+        async with await psycopg.AsyncConnection.connect(dsn(served)) as connection:
+            await connection.execute("CREATE TABLE later (a integer PRIMARY KEY, b text)")
+            async with connection.pipeline():
+                for n in range(3):
+                    await connection.execute("INSERT INTO later VALUES (%s, %s)", [n, str(n)])
+            async with connection.cursor() as cursor, cursor.copy("COPY later FROM STDIN (FORMAT binary)") as copy:
+                copy.set_types(["int4", "text"])
+                await copy.write_row((3, None))
+            async with connection.cursor("large", binary=True) as cursor:
+                await cursor.execute("SELECT * FROM later ORDER BY a DESC")
+                first = await cursor.fetchmany(2)
+                return [
+                    *first,
+                    *await cursor.fetchall(),
+                    *[row async for row in connection.cursor().stream("SELECT 7")],
+                ]
+
+    assert asyncio.run(work()) == [(3, None), (2, "2"), (1, "1"), (0, "0"), (7,)]
+
+
 def test_values_of_enumerations_are_parameters(server: Server) -> None:
     with psycopg.connect(dsn(server), autocommit=True) as connection:
         connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok')")
