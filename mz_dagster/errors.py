@@ -16,6 +16,10 @@ race) are values, not exceptions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Self
+
 
 class Warning(Exception):
     """PEP 249's class for warnings; none is raised, but `messages` of cursors and connections are such."""
@@ -155,9 +159,19 @@ class DataError(DatabaseError):
 
 
 class IntegrityError(DatabaseError):
-    """A write that would break a declared constraint."""
+    """A write that would break a declared constraint.
+
+    Attributes:
+        blamed: The names of what is to blame, as far as they are known: "schema", "table", "column", "constraint".
+    """
 
     sqlstate = "23000"
+    blamed: Mapping[str, str] = MappingProxyType({})
+
+    def about(self, **names: str) -> Self:
+        """Returns the error, with the names of what is to blame."""
+        self.blamed = names
+        return self
 
 
 class OperationalError(DatabaseError):

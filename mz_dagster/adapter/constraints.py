@@ -139,7 +139,7 @@ class Enforcement:
                 raise CheckViolation(
                     f'new row for relation "{name}" violates check constraint "{check.name}"',
                     detail=f"Failing row contains {shown(row)}.",
-                )
+                ).about(schema=self.table.schema, table=name, constraint=check.name)
 
     def present(self, key: UniqueKey, rows: Sequence[Row], read: Read) -> Sequence[Row]:
         """Returns the table's rows that are equal to given ones in a key, each behind the given one's number."""
@@ -172,6 +172,10 @@ class Enforcement:
         return UniqueViolation(
             f'duplicate key value violates unique constraint "{key.name}"',
             detail=f"Key ({', '.join(key.columns)})={shown(values)} already exists.",
+        ).about(
+            schema=self.table.schema,
+            table=last_of(self.table.schema, str(self.table.name)),
+            constraint=key.name,
         )
 
 

@@ -242,4 +242,4 @@ def _null_in(column: str, name: str) -> NullNotAllowed:
     return NullNotAllowed(
         f'null value in column "{column}" of relation "{name}" violates not-null constraint',
         hint="Give a value, or create the column without NOT NULL.",
-    )
+    ).about(table=name, column=column)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pygwire import messages
 
-from mz_dagster.errors import Error, ProgrammingError
+from mz_dagster.errors import Error, IntegrityError, ProgrammingError
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.notices import Notice
 from mz_dagster.scalars.types import Column, Kind, ScalarType
@@ -17,6 +17,8 @@ from mz_dagster.wire.types import binary_of, wire_type
 
 _LENGTH = struct.Struct("!i").pack
 _NULL = _LENGTH(-1)
+#: The fields of an error that hold the names of what is to blame.
+_BLAMED = {"schema": "s", "table": "t", "column": "c", "constraint": "n"}
 
 
 class ProtocolViolation(ProgrammingError):
@@ -96,6 +98,8 @@ def error_response(error: Error, text: str, severity: str = "ERROR") -> messages
             fields[key] = value
     if error.position is not None and text:
         fields["P"] = str(error.position)
+    if isinstance(error, IntegrityError):
+        fields |= {_BLAMED[kind]: name for kind, name in error.blamed.items()}
     return messages.ErrorResponse(fields={key: value.replace("\0", "") for key, value in fields.items()})
 
 

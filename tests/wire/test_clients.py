@@ -96,8 +96,13 @@ def test_psycopg_reads_writes_and_commits(server: Server) -> None:
         with connection.pipeline():
             first, second = connection.execute("SELECT 1"), connection.execute("SELECT count(*) FROM t")
         assert (first.fetchone(), second.fetchone()) == ((1,), (1,))
-        with pytest.raises(psycopg.errors.UniqueViolation), connection.transaction():
+        with pytest.raises(psycopg.errors.UniqueViolation) as twice, connection.transaction():
             connection.execute("INSERT INTO t (a) VALUES (1)")
+        diag = twice.value.diag
+        assert (diag.schema_name, diag.table_name, diag.constraint_name) == ("public", "t", "t_pkey")
+        with pytest.raises(psycopg.errors.NotNullViolation) as null, connection.transaction():
+            connection.execute("INSERT INTO t (a) VALUES (NULL)")
+        assert (null.value.diag.table_name, null.value.diag.column_name) == ("t", "a")
         with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
             connection.execute("SELECT nope FROM t")
         assert caught.value.diag.statement_position == "8"
