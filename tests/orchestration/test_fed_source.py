@@ -13,9 +13,10 @@ import pytest
 
 import mz_dagster
 from mz_dagster import MzIOManager
-from mz_dagster.errors import Error
+from mz_dagster.errors import Error, OperationalError
 from mz_dagster.fail_point import LANDING_FAIL_POINTS, VARIABLE
 from mz_dagster.orchestration.fed_source import Replaced, feed, source_of
+from mz_dagster.storage.source import Landing, landing
 from tests.forks import forks
 
 SOURCE = """
@@ -153,6 +154,19 @@ def test_several_at_once_go_one_after_the_other(root: Path) -> None:
         list(others.map(lambda day: fed(root, [(day, "EUR", "1.5")], day), days))
     assert [day for day, *_ in held(root)] == days
     assert len(set(files(root))) == len(days)
+
+
+def test_who_waits_for_very_long_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing, "_MOST_MS", 60)
+    with (
+        Landing.opened(tmp_path),
+        pytest.raises(OperationalError, match="fed by somebody else") as told,
+        Landing.opened(tmp_path),
+    ):
+        raise AssertionError("two have it")
+    assert told.value.hint
+    with Landing.opened(tmp_path) as again:
+        assert again.put(b"x", "y", ".jsonl")
 
 
 def killed(root: str, point: str) -> None:

@@ -12,14 +12,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_folder, sync
+from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import fail_point
 
 _LOCK = ".mz-landing.lock"
 _DRAFT = ".mz-landing.draft"
 _DIGITS = 20
+#: For how long somebody else may have a folder, and how often it is asked for, in milliseconds.
+_MOST_MS = 600_000
+_LOOK_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,15 @@ class Landing:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path) -> Iterator[Landing]:
-        """Has a folder during the block, made if it is not there; waits until nobody else has it."""
+        """Has a folder during the block, made if it is not there; waits until nobody else has it.
+
+        Raises:
+            OperationalError: Somebody else has it for very long.
+        """
         if not folder.exists():
             make_folder(folder)
         with (folder / _LOCK).open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed, or this process is killed
+            _wait_for(lock, folder)
             (folder / _DRAFT).unlink(missing_ok=True)
             yield cls(folder)
 
@@ -62,3 +71,19 @@ class Landing:
         sync(self.folder)
         fail_point("landing.dropped")
         return name
+
+
+def _wait_for(lock: IO[bytes], folder: Path) -> None:
+    """Returns once this process has the lock: until the file is closed, or the process is killed."""
+    until = SYSTEM_CLOCK.monotonic_ms() + _MOST_MS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as error:
+            if SYSTEM_CLOCK.monotonic_ms() > until:
+                raise OperationalError(
+                    f'folder "{folder}" has been fed by somebody else for {_MOST_MS // 60_000} minutes',
+                    hint="See which materialization of it still runs, end it, and materialize again.",
+                ) from error
+        SYSTEM_CLOCK.sleep(_LOOK_MS / 1000)
