@@ -87,7 +87,7 @@ def test_what_did_not_change_is_not_read_again(connection: Connection, read_whol
 def test_views_are_right_while_both_sides_change(connection: Connection) -> None:
     maintained(connection)
     dice = random.Random(11)
-    for _ in range(8):
+    for _ in range(5):
         connection.execute("BEGIN")
         for _ in range(dice.randint(1, 3)):
             k, name = dice.randrange(25), dice.choice("abc")
