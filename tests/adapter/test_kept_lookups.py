@@ -138,3 +138,15 @@ def test_kept_tables_are_of_their_files_and_within_the_limit() -> None:
     nothing = KeptTables(0)
     nothing.keep("x", one)
     assert nothing.find("x", ("f",)) is None
+
+
+def test_a_column_that_came_anew_has_its_own_values(connection: Connection) -> None:
+    connection.execute("CREATE MATERIALIZED VIEW holds AS SELECT k FROM u")
+    for name in ("first", "second"):
+        connection.execute("CREATE MATERIALIZED VIEW named AS SELECT t.v, u.name FROM t JOIN u ON t.k = u.k")
+        connection.execute("INSERT INTO t VALUES (3, 4)")
+        found = connection.execute("SELECT DISTINCT name FROM named WHERE v = 4").fetchall()
+        assert (("second",) in found) == (name == "second")
+        connection.execute("DROP MATERIALIZED VIEW named")
+        connection.execute("ALTER TABLE u DROP COLUMN name")
+        connection.execute("ALTER TABLE u ADD COLUMN name text DEFAULT 'second'")

@@ -231,6 +231,7 @@ class StepReads:
         if not is_all_known or last >= upper:
             return make(lower - 1)
         hashes = tuple(file.hash for file in files)
+        key = key, row.version  # with other columns the same files are other rows
         kept = self._here.kept.find(key, hashes)
         if kept is not None and kept.as_of < lower and (kept.last <= kept.as_of or kept.as_of == lower - 1):
             self._here.check_files(row, batches, self._stored(row, batches, here=True))
