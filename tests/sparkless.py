@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
 from mz_dagster.compute import WarmSpark
+
+
+def refused() -> Any:
+    """Fails, in the place of a session of Spark: `Engine(..., session=refused)`."""
+    raise AssertionError("Spark is not needed")
 
 
 def refuse_spark(patch: pytest.MonkeyPatch) -> list[str]:

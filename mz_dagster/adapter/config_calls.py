@@ -53,11 +53,7 @@ class ConfigCall:
         call = SelectCall.of(query.text, (_NAME,), several=True)
         if call is None:
             return None
-        text, opening, closing = query.text, call.opening, call.closing
-        begin, last = call.select.end, call.last.end
-        blanks = " " * (opening.end - begin), " " * (last - closing.start)
-        asked = f"{text[:begin]}{blanks[0]}{text[opening.end : closing.start]}{blanks[1]}{text[last:]}"
-        return cls(call.column, replace(query, text=asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
+        return cls(call.column, replace(query, text=call.asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
 
     @property
     def columns(self) -> tuple[Column, ...]:

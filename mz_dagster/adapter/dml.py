@@ -30,6 +30,7 @@ from mz_dagster.storage.read import ReadBeforeSince
 
 #: Writes of more rows are sealed alone: what they take is in their rows.
 _FEW = 1_000
+_NULL_HINT = "Give a value, or create the column without NOT NULL."
 
 Row = tuple[Value, ...]
 #: A row with its diff.
@@ -123,7 +124,7 @@ def append_columns(
     ]
     for column, called, values in zip(table.columns, table.names, columns, strict=True):
         if not column.nullable and values.null_count:
-            raise _null_in(called, name)
+            raise NullNotAllowed.of(called, name, hint=_NULL_HINT)
     if not count:
         return
 
@@ -235,11 +236,4 @@ def check_not_null(columns: Sequence[Column], name: str, rows: Sequence[Row]) ->
     """
     for position, column in enumerate(columns):
         if not column.nullable and any(one[position] is None for one in rows):
-            raise _null_in(column.name, name)
-
-
-def _null_in(column: str, name: str) -> NullNotAllowed:
-    return NullNotAllowed(
-        f'null value in column "{column}" of relation "{name}" violates not-null constraint',
-        hint="Give a value, or create the column without NOT NULL.",
-    ).about(table=name, column=column)
+            raise NullNotAllowed.of(column.name, name, hint=_NULL_HINT)

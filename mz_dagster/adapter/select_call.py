@@ -16,6 +16,7 @@ class SelectCall:
     """The only item of a `SELECT`.
 
     Attributes:
+        text: The query's.
         function: The name that is called, without a schema.
         column: What the item's column is called.
         select: The word SELECT.
@@ -24,6 +25,7 @@ class SelectCall:
         last: The item's last token.
     """
 
+    text: str
     function: str
     column: str
     select: Token
@@ -66,7 +68,19 @@ class SelectCall:
         rest = tokens[last + 1 : last + 2]
         if not rest or (rest[0].kind is not TokenKind.END and not rest[0].is_word(*_CLAUSES)):
             return None
-        return cls(tokens[at].value, column, tokens[0], tokens[at + 1], tokens[end], tokens[last])
+        return cls(text, tokens[at].value, column, tokens[0], tokens[at + 1], tokens[end], tokens[last])
+
+    @property
+    def asked(self) -> str:
+        """The query of the arguments: the text with blanks in the place of the call around them, and of its name.
+
+        Example:
+            >>> SelectCall.of("SELECT f(a, 2) AS x FROM t", ["f"], several=True).asked
+            'SELECT   a, 2      FROM t'
+        """
+        text, begin, last = self.text, self.select.end, self.last.end
+        before, behind = " " * (self.opening.end - begin), " " * (last - self.closing.start)
+        return f"{text[:begin]}{before}{text[self.opening.end : self.closing.start]}{behind}{text[last:]}"
 
 
 def _end_of_call(tokens: Sequence[Token], opening: int, *, several: bool) -> int | None:

@@ -63,11 +63,7 @@ class SequenceCall:
         call = SelectCall.of(query.text, ("nextval", "setval"), several=True)
         if call is None:
             return None
-        text, opening, closing = query.text, call.opening, call.closing
-        begin, last = call.select.end, call.last.end
-        blanks = " " * (opening.end - begin), " " * (last - closing.start)
-        asked = f"{text[:begin]}{blanks[0]}{text[opening.end : closing.start]}{blanks[1]}{text[last:]}"
-        return cls(call.function, call.column, replace(query, text=_with_names(asked)))
+        return cls(call.function, call.column, replace(query, text=_with_names(call.asked)))
 
     @property
     def columns(self) -> tuple[Column, ...]:

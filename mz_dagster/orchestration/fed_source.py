@@ -130,11 +130,16 @@ def _take(connection: Connection, row: ObjectRow, batches: Sequence[pa.RecordBat
     """Has the rows in a table of this session, with the source's columns and key."""
     connection.execute(f"CREATE TEMPORARY TABLE {_ROWS} {column_list(row.sql)}")
     for batch in batches:
-        names = ", ".join(map(quoted, batch.schema.names))
-        marks = ", ".join("?" * batch.num_columns)
-        values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-        if values:
-            connection.cursor().executemany(f"INSERT INTO {_ROWS} ({names}) VALUES ({marks})", values)
+        insert_batch(connection, _ROWS, batch)
+
+
+def insert_batch(connection: Connection, table: str, batch: pa.RecordBatch) -> None:
+    """Inserts the rows of a batch into a table, by the names of their columns."""
+    names = ", ".join(map(quoted, batch.schema.names))
+    marks = ", ".join("?" * batch.num_columns)
+    values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    if values:
+        connection.cursor().executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
 
 
 def _records(

@@ -24,7 +24,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, read
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY
-from mz_dagster.orchestration.fed_source import Replaced, feed, source_of
+from mz_dagster.orchestration.fed_source import Replaced, feed, insert_batch, source_of
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.orchestration.ticks import tick_of
 from mz_dagster.sql.cursor import quoted
@@ -174,11 +174,7 @@ def _put(
                 else:
                     connection.execute(f"DELETE FROM {table}{where}", parameters)
                 for batch in batches:
-                    names = ", ".join(map(quoted, batch.schema.names))
-                    marks = ", ".join("?" * batch.num_columns)
-                    values = list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-                    if values:
-                        connection.cursor().executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+                    insert_batch(connection, table, batch)
                 if not key:
                     found = connection.execute(f"SELECT count(*) FROM {table}{where}", parameters).fetchall()
                     if found != [(rows,)]:

@@ -315,6 +315,12 @@ class NullNotAllowed(IntegrityError):
 
     sqlstate = "23502"
 
+    @classmethod
+    def of(cls, column: str, table: str, *, hint: str | None = None, position: int | None = None) -> NullNotAllowed:
+        """Returns the error of a column of a table, called without its schema."""
+        message = f'null value in column "{column}" of relation "{table}" violates not-null constraint'
+        return cls(message, hint=hint, position=position).about(table=table, column=column)
+
 
 class StringTooLong(DataError):
     """A string with more characters than its column has."""

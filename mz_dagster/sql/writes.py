@@ -173,17 +173,22 @@ def bind_insert_many(
             if i not in places and i not in generated and one.name in defaults
         }
         omitted |= {i: Literal(None, target.columns[i].type) for i in generated}
-        scalars = _whole_row(relation.relation_type, places, target, omitted, statement.table)
+        scalars = _whole_row(relation.relation_type, places, target, omitted, statement.table.last, position)
         relation = fold_constants(with_lets(projected(relation, scalars, target.names), binding))
         for row in getattr(relation, "rows", ()):
             for i, (cell, column) in enumerate(zip(row, target.columns, strict=True)):
                 if cell.value is None and not column.nullable and i not in generated:
-                    raise _null_in(column, statement.table.last, position)
+                    raise NullNotAllowed.of(column.name, statement.table.last, position=position)
         yield bound_query(binding, relation, relation.relation_type.with_names(target.names)), generated
 
 
 def _whole_row(
-    given: RelationType, places: Sequence[int], target: RelationType, omitted: Mapping[int, Scalar], table: Name
+    given: RelationType,
+    places: Sequence[int],
+    target: RelationType,
+    omitted: Mapping[int, Scalar],
+    table: str,
+    position: int,
 ) -> list[Scalar]:
     """Returns a scalar over the given columns for each of the target's, which are at `places`; defaults for others."""
     scalars: list[Scalar] = []
@@ -196,7 +201,7 @@ def _whole_row(
         elif column.nullable:
             scalars.append(Literal(None, column.type))
         else:
-            raise _null_in(column, table.last, table.offset + 1)
+            raise NullNotAllowed.of(column.name, table, position=position)
     return scalars
 
 
@@ -509,7 +514,7 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
             value = Literal(None, column.type)
         generates = one.value is None and (identity is not None or is_computed)
         if isinstance(value, Literal) and value.value is None and not column.nullable and not generates:
-            raise _null_in(column, statement.table.last, position)
+            raise NullNotAllowed.of(column.name, statement.table.last, position=position)
         new[place] = value
     joined = join.relation.relation_type.columns[len(columns) :]
     others = [ColumnRef(i, one.type, one.nullable, one.name) for i, one in enumerate(joined, len(columns))]
@@ -616,8 +621,3 @@ def _place(target: RelationType, name: str, table: Name, position: int) -> int:
             position=position,
         )
     return target.names.index(name)
-
-
-def _null_in(column: Column, table: str, position: int) -> NullNotAllowed:
-    message = f'null value in column "{column.name}" of relation "{table}" violates not-null constraint'
-    return NullNotAllowed(message, position=position).about(table=table, column=column.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,16 +11,13 @@ from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Proje
 from mz_dagster.compute.step import stepper
 from mz_dagster.compute.step.turns import Turn, Turns
 from tests.budgets import SetBudget
+from tests.sparkless import refused
 
 VIEWS = {
     "summed": "SELECT u.name, count(*) AS n, sum(t.v) AS s FROM t JOIN u ON t.k = u.k GROUP BY u.name",
     "newest": "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v DESC",
     "ranked": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM t",
 }
-
-
-def refused() -> Any:
-    raise AssertionError("Spark is not needed")
 
 
 def history(root: Path, hot_bytes: int | None) -> tuple[list[int], list[object]]:

@@ -14,16 +14,13 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.errors import DatabaseError
 from mz_dagster.storage.kept_tables import KeptTable, KeptTables
+from tests.sparkless import refused
 
 QUERIES = {
     "named": "SELECT u.name, t.v FROM t JOIN u ON t.k = u.k WHERE u.name <> 'c'",
     "sums": "SELECT u.name, count(*) AS n, sum(t.v) AS total FROM t JOIN u ON t.k = u.k GROUP BY u.name",
     "twice": "SELECT t.v, u.name, w.name AS other FROM t JOIN u ON t.k = u.k JOIN u AS w ON t.v = w.k",
 }
-
-
-def refused() -> Any:
-    raise AssertionError("Spark is not needed")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.errors import DataError
 from tests.budgets import SetBudget
+from tests.sparkless import refused
 
 #: Rows within a distance of the newest event, by a column of each kind and by each side of the comparison.
 VIEWS = {
@@ -23,10 +24,6 @@ VIEWS = {
     "two_sides": "SELECT t.n FROM t, u WHERE t.n >= u.n AND t.n <= u.n + 1",
     "divided": "SELECT t.n FROM t, u WHERE t.n >= 12 / u.n",
 }
-
-
-def refused() -> Any:
-    raise AssertionError("Spark is not needed")
 
 
 def rows(connection: Connection, query: str) -> Counter[tuple[object, ...]] | None:

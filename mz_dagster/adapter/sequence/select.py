@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.backend_signals import Signal
@@ -97,15 +98,11 @@ class Reads:
         if found is None:
             found = peeks.peek_planned(relation, as_of)
         finishing, columns = planned.bound.finishing, planned.bound.relation_type.columns
-
-        def shown(rows: Rows) -> Rows:
-            return with_names(peeks.facts, user_rows(rows, columns), columns)
-
         rows: Rows
         if isinstance(found, StoredRows) and not has_names(columns):
-            rows = StreamedRows(finished_rows(found, finishing), shown)
+            rows = StreamedRows(finished_rows(found, finishing), partial(user_rows, columns=columns))
         else:
-            rows = shown(ordered_rows(found, finishing))
+            rows = with_names(peeks.facts, user_rows(ordered_rows(found, finishing), columns), columns)
         return Result(f"SELECT {len(rows)}", planned.columns, rows, len(rows))
 
     def described(self, statement: Select, parameters: Sequence[object]) -> tuple[Column, ...]:
