@@ -76,7 +76,7 @@ class SelectCall:
 
         Example:
             >>> SelectCall.of("SELECT f(a, 2) AS x FROM t", ["f"], several=True).asked
-            'SELECT   a, 2      FROM t'
+            'SELECT   a, 2       FROM t'
         """
         text, begin, last = self.text, self.select.end, self.last.end
         before, behind = " " * (self.opening.end - begin), " " * (last - self.closing.start)
