@@ -73,6 +73,7 @@ class Project:
         polls_for_reads: Whether a strict serializable read asks the sources first what is new.
         write_deadline_ms: For how long a write that loses races against others tries again, in milliseconds.
         idle_transaction_ms: How long a transaction block may do nothing, in milliseconds; None: for ever.
+        warm_runs: Whether Dagster's runs start in workers forked from a warm process, where that works: under Linux.
         engine: Who computes, where a session does not say otherwise.
         strict: Whether a file that is wrong keeps Dagster from loading the project.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
@@ -94,6 +95,7 @@ class Project:
     polls_for_reads: bool
     write_deadline_ms: int
     idle_transaction_ms: int | None
+    warm_runs: bool
     engine: EngineSetting
     strict: bool
     source_folders: tuple[Path, ...]

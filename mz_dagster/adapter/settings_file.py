@@ -369,6 +369,10 @@ class _Transactions(_Attributes):
     idle_transaction_ms: DurationOrNever = Field(default=600_000, alias="idle_timeout")
 
 
+class _Dagster(_Attributes):
+    warm_runs: bool = False
+
+
 class _Settings(_Table):
     """The whole file; what is no table of attributes is an attribute itself."""
 
@@ -382,6 +386,7 @@ class _Settings(_Table):
     outputs: _Outputs = _Outputs()
     hydration: _Hydration = _Hydration()
     transactions: _Transactions = _Transactions()
+    dagster: _Dagster = _Dagster()
     spark: SparkSettings = SparkSettings()
     bucket: Annotated[BucketSettings | None, PlainValidator(_bucket)] = Field(default=None, alias="storage")
     timelines: dict[str, TimelineSettings] = {}

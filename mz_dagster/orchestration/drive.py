@@ -49,7 +49,7 @@ retention:
       failure: 30
 """
 
-#: More of them, under Linux: elsewhere each run starts a new interpreter, as by default.
+#: More of them where the project asks for warm runs.
 LAUNCHER_YAML = """\
 run_launcher:
   module: mz_dagster.orchestration.warm_launcher
@@ -92,13 +92,20 @@ class RunFailed(OperationalError):
 
 
 def dagster_home(project: Project) -> Path:
-    """Returns the folder of the project's Dagster instance, made with its settings if it is missing."""
+    """Returns the folder of the project's Dagster instance, with the settings that the project asks for.
+
+    A `dagster.yaml` that somebody has edited is left as it is.
+    """
     home = project.state / "dagster"
     home.mkdir(parents=True, exist_ok=True)
     settings = home / "dagster.yaml"
-    if not settings.exists():
-        launcher = LAUNCHER_YAML if sys.platform == "linux" else ""
-        settings.write_text(DAGSTER_YAML + launcher, encoding="utf-8")
+    warm = project.warm_runs and sys.platform == "linux"
+    wanted = DAGSTER_YAML + (LAUNCHER_YAML if warm else "")
+    found = settings.read_text(encoding="utf-8") if settings.exists() else ""
+    if found != wanted and found in {"", DAGSTER_YAML, DAGSTER_YAML + LAUNCHER_YAML}:
+        new = home / f"dagster.yaml.{os.getpid()}"
+        new.write_text(wanted, encoding="utf-8")
+        new.replace(settings)
     return home
 
 

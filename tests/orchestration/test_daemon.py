@@ -33,7 +33,7 @@ from mz_dagster.storage.spark import SparkConfig, ensure_server
 
 DROP_EVERY_S = 2.0
 #: Which tick's run is killed, counted from the first.
-KILLED_AT = 3
+KILLED_AT = 2
 
 SQL = """
 CREATE SOURCE payments (id integer NOT NULL, shop integer, amount integer, PRIMARY KEY (id))
@@ -67,10 +67,14 @@ ASSETS = ("payments", "takings")
 
 
 @pytest.fixture
-def project(tmp_path: Path, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(
+    tmp_path: Path, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Project:
+    """A project of one source and one view; its parameter says whether runs are warm."""
     server = ensure_server(spark_config)
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
-    (tmp_path / "mz.toml").write_text(f"[spark]\nremote = '{server.url}'\n")
+    warm = str(request.param).lower()
+    (tmp_path / "mz.toml").write_text(f"[spark]\nremote = '{server.url}'\n[dagster]\nwarm_runs = {warm}\n")
     (tmp_path / "definitions.py").write_text(DEFINITIONS)
     for folder in ("assets", "landing"):
         (tmp_path / folder).mkdir()
@@ -212,7 +216,11 @@ def takings(watch: Watch, tick: int) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("ticks", [KILLED_AT + 1, pytest.param(20, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("project", "ticks"),
+    [(False, KILLED_AT + 1), pytest.param(True, 20, marks=pytest.mark.deep)],
+    indirect=["project"],
+)
 def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
     project: Project, spark: SparkSession, capsys: pytest.CaptureFixture[str], ticks: int
 ) -> None:
@@ -268,7 +276,7 @@ def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
         # Runs: only the killed one failed, and none began before the one before had ended.
         runs = sorted(instance.get_run_records(), key=lambda one: one.create_timestamp)
         assert [one.dagster_run.run_id for one in runs if not one.dagster_run.is_success] == killed
-        assert all(WORKER_TAG in one.dagster_run.tags for one in runs)  # launched as shipped
+        assert all((WORKER_TAG in one.dagster_run.tags) == project.warm_runs for one in runs)
         for earlier, later in pairwise(runs):
             assert earlier.end_time is not None
             assert later.create_timestamp.timestamp() >= earlier.end_time

@@ -1,15 +1,16 @@
 """Driving in one process: what fails keeps nothing else from being done, and is told together at the end."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
-from mz_dagster import connect
+from mz_dagster import Project, connect
 from mz_dagster.cli import main
 from mz_dagster.errors import OperationalError
-from mz_dagster.orchestration.drive import RunDone, RunFailed, drive
+from mz_dagster.orchestration.drive import RunDone, RunFailed, dagster_home, drive
 
 METADATA: Mapping[str, int | float | str] = {
     "mz/rows_out": 0,
@@ -142,3 +143,18 @@ def test_what_is_no_plain_sensor_is_left_to_the_daemon(instance: dg.DagsterInsta
         if line.endswith("left to Dagster's daemon, which evaluates it in its own way")
     ]
     assert sorted(left) == ["alarm", "default_automation_condition_sensor"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="warm runs need Linux")
+def test_runs_are_warm_if_the_project_says_so_and_edited_settings_are_left_as_they_are(tmp_path: Path) -> None:
+    def settings_with(text: str) -> str:
+        (tmp_path / "mz.toml").write_text(text)
+        return (dagster_home(Project.load(tmp_path)) / "dagster.yaml").read_text()
+
+    warm, public = "[dagster]\nwarm_runs = true\n", settings_with("")
+    assert "launcher" not in public
+    assert settings_with(warm).startswith(public)
+    assert "WarmRunLauncher" in settings_with(warm)
+    assert settings_with("") == public
+    (tmp_path / ".mz" / "dagster" / "dagster.yaml").write_text("# mine\n" + public)
+    assert settings_with(warm) == "# mine\n" + public
