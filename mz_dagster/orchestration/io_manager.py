@@ -127,7 +127,8 @@ class MzIOManager(dg.ConfigurableIOManager):
 def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str, int | None]:
     """Returns what SQL calls the object of an asset of the project, and as of when it is asked for.
 
-    Its partitions are ticks. An asset without partitions has all of them: of several it is the newest that is readable.
+    Its partitions are ticks. An asset without partitions has all of them: of several it is the newest that is readable,
+    and of such as are all forgotten, because nothing has come for longer than history is kept, none.
     """
     row = engine.catalog.resolve_name(key)
     ticks = [tick_of(one) for one in context.asset_partition_keys] if context.has_asset_partitions else []
@@ -135,6 +136,8 @@ def _of_project(engine: Engine, key: str, context: dg.InputContext) -> tuple[str
         return quoted(key) if row is None else written(row.schema, str(row.name)), None
     collection = engine.catalog.collection(engine.definitions.collection_of(row))
     readable = [one for one in ticks if collection.is_readable_at(one)]
+    if not readable and not context.step_context.has_partitions and not collection.since.less_equal(max(ticks)):
+        return written(row.schema, str(row.name)), None
     return written(row.schema, str(row.name)), max(readable or ticks)
 
 
