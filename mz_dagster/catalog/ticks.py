@@ -182,6 +182,12 @@ class Ticks(Transactions):
         with self._database.read() as connection:
             return str(connection.execute(query).scalar_one() or "")
 
+    def last_gain(self, source: GlobalId) -> int:
+        """Returns the last tick at which a source gained files; 0 for none."""
+        file = BOUND_FILE.c
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.max(file.tick)).where(file.source == source)).scalar_one() or 0)
+
     def check_bindings(self, source: GlobalId) -> None:
         """Returns if all bindings of a source are there; who is about to bind more asks.
 

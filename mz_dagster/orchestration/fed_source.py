@@ -7,15 +7,18 @@ returned rows in the place of held, once the file is bound.
 
 A materialization that is repeated finds its rows held, and drops no file. One that was killed before its file was there
 has changed nothing; after that its retry is a repetition. So it is because what is held is read after a poll that bound
-every file, and one materialization at a time does so (`storage.source.landing`).
+every file, and no file of another materialization comes between (`storage.source.landing`): in a folder they wait for
+one another, in a bucket who is second looks again.
+
+Rows of CSV and Parquet delete nothing. Where a held key is not returned, such a source refuses.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import dagster as dg
@@ -23,14 +26,26 @@ import pyarrow as pa
 
 from mz_dagster.adapter import Connection, Engine
 from mz_dagster.catalog import ObjectRow
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.errors import OperationalError
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.schemas import PUBLIC, key_of, parts_of
 from mz_dagster.sql.source_statement import column_list
-from mz_dagster.storage.source import FileSource, Landing, Source
+from mz_dagster.storage.source import (
+    FileSource,
+    Source,
+    csv_of,
+    is_typed,
+    landing_in,
+    packed,
+    parquet_of,
+    suffixes,
+)
 from mz_dagster.storage.source.folder import pattern_to_regex
 
 _ROWS = "mz_returned_rows"
-_SUFFIXES = (".jsonl", ".json", ".ndjson")
+#: For how long others may be faster.
+_DEADLINE_MS = 600_000
 
 
 class Replaced(NamedTuple):
@@ -79,7 +94,7 @@ def feed(
         dagster.Failure: It is no source that can be fed.
         Error: The rows are not as the source's columns and key say, or the source cannot be read.
     """
-    folder, suffix, key = _place(connection.engine.definitions.source(row.id), called)
+    source, suffix, key = _fed(connection.engine.definitions.source(row.id), called)
     if replaced.key and sorted(replaced.key) != sorted(key):
         raise dg.Failure(
             f'the key of source "{called}" is ({", ".join(key)}), and not ({", ".join(replaced.key)})',
@@ -92,38 +107,89 @@ def feed(
         (found,) = connection.execute(f"SELECT count(*) FROM {_ROWS}{replaced.where}", replaced.parameters).fetchall()
         if found != (len(returned),):
             return None
-    with Landing.opened(folder) as landing:
-        connection.engine.poll_for(str(row.timeline), [row.id])
-        where = replaced.where
-        if replaced.key:
-            columns = ", ".join(map(quoted, key))
-            where = f" WHERE ({columns}) IN (SELECT {columns} FROM {_ROWS})"
-        held = _records(connection, called, key, where, replaced.parameters)
-        lines = "".join(_lines(key, held, returned))
-        if lines:
-            landing.put(lines.encode(), re.sub(r"[^\w-]", "_", said, flags=re.ASCII), suffix)
-    return len(returned)
+    where = replaced.where
+    if replaced.key:
+        columns = ", ".join(map(quoted, key))
+        where = f" WHERE ({columns}) IN (SELECT {columns} FROM {_ROWS})"
+    said = re.sub(r"[^\w-]", "_", said, flags=re.ASCII)
+    until = SYSTEM_CLOCK.monotonic_ms() + _DEADLINE_MS
+    while True:
+        with landing_in(source.place) as landing:
+            connection.engine.poll_for(str(row.timeline), [row.id])
+            known = connection.engine.catalog.last_gain(row.id)
+            held = _records(connection, called, key, where, replaced.parameters)
+            content = _content(connection, source, called, held, returned)
+            if not content or landing.put(packed(content, suffix, source.format), said, suffix, known):
+                return len(returned)
+        if SYSTEM_CLOCK.monotonic_ms() > until:
+            raise OperationalError(
+                f'others have fed source "{called}" whenever this asset looked, for {_DEADLINE_MS // 60_000} minutes',
+                hint="Have fewer assets feed it at once, and materialize again.",
+            )
+        SYSTEM_CLOCK.sleep(random.uniform(0.05, 0.5))
 
 
-def _place(source: Source, called: str) -> tuple[Path, str, Sequence[str]]:
-    """Returns the folder of a source, the end of names there that it reads, and its key.
+def _fed(source: Source, called: str) -> tuple[FileSource, str, Sequence[str]]:
+    """Returns a source that can be fed, the end of names there that it reads, and its key.
 
     Raises:
         dagster.Failure: It cannot be fed.
     """
-    if isinstance(source, FileSource) and source.format == "json" and not source.debezium and not source.partition:
+    if isinstance(source, FileSource) and source.key and source.place.takes_files:
         reads = re.compile(pattern_to_regex(source.pattern)).fullmatch
-        suffix = next((one for one in _SUFFIXES if reads(f"{0:020}-asset{one}")), None)
-        if source.key and suffix and source.place.folder is not None:
-            return source.place.folder, suffix, source.key
+        suffix = next((one for one in suffixes(source.format) if reads(f"{0:020}-asset{one}")), None)
+        if suffix and not source.debezium and not source.partition and not source.names_ascend:
+            return source, suffix, source.key
     raise dg.Failure(
         f'source "{called}" cannot be fed by an asset',
         metadata={
-            "mz/next": "An asset feeds a table, or a source with a key that reads lines of JSON from a folder: CREATE "
-            "SOURCE ... FROM FILES (FOLDER '...') FORMAT JSON ENVELOPE UPSERT, with a pattern of names such as *.jsonl."
+            "mz/next": "An asset feeds a table, or a source with a key that reads JSON, CSV or Parquet from a folder "
+            "or a bucket: CREATE SOURCE ... FROM FILES (FOLDER '...') FORMAT JSON ENVELOPE UPSERT, with a pattern of "
+            "names such as *.jsonl, no columns of partitions, and not NAMES ASCEND."
         },
         allow_retries=False,
     )
+
+
+def _content(
+    connection: Connection,
+    source: FileSource,
+    called: str,
+    held: Mapping[tuple[str, ...], str],
+    returned: Mapping[tuple[str, ...], str],
+) -> bytes:
+    """Returns the file that makes of what is held what was returned; nothing if that is so.
+
+    Raises:
+        dagster.Failure: Rows have to be deleted, and the format has no such records.
+        Error: The format has no such rows.
+    """
+    key = source.key or ()
+    if source.format == "json":
+        return "".join(_lines(key, held, returned)).encode()
+    if lost := [one for one in held if one not in returned]:
+        raise dg.Failure(
+            f'source "{called}" reads {source.format.upper()}, whose records delete no row, and {len(lost)} of its '
+            "rows were not returned",
+            metadata={
+                "mz/next": 'Have rows replace only those with the same key, as "mz/upsert_by" in the asset\'s metadata '
+                "says, or the source read FORMAT JSON.",
+                "mz/lacking": ", ".join(map(str, lost[:5])),
+            },
+            allow_retries=False,
+        )
+    new = {one for one, value in returned.items() if held.get(one) != value}
+    if not new:
+        return b""
+    names = [column.name for column in source.columns]
+    cells = [quoted(one.name) if is_typed(source, one) else f"{quoted(one.name)}::text" for one in source.columns]
+    texts = [f"{quoted(one)}::text" for one in key]
+    rows = connection.execute(f"SELECT {', '.join(texts + cells)} FROM {_ROWS}").fetch_arrow_table()
+    keys = zip(*(rows.column(i).to_pylist() for i in range(len(key))), strict=True)
+    rows = rows.filter(pa.array([one in new for one in keys], pa.bool_())).select(range(len(key), rows.num_columns))
+    if source.format == "csv":
+        return csv_of(names, zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return parquet_of(rows.rename_columns(names), source.columns)
 
 
 def _take(connection: Connection, row: ObjectRow, batches: Sequence[pa.RecordBatch]) -> None:

@@ -45,9 +45,9 @@ class MzIOManager(dg.ConfigurableIOManager):
 
     An asset's table is what its metadata name as `mz/table`, by default the last part of its key; with partitions,
     `mz/partition_column` names the column that has the partition's key. Where `mz/upsert_by` names columns of a key,
-    rows take the place of those with the same key alone. A source with a key that reads lines of JSON from a folder is
-    fed as a table is. It returns a DataFrame of pandas, Polars or Spark, or a table or batches of Arrow, whose columns
-    are the table's by name.
+    rows take the place of those with the same key alone. A source with a key that reads files of JSON, CSV or Parquet
+    from a folder or a bucket is fed as a table is. It returns a DataFrame of pandas, Polars or Spark, or a table or
+    batches of Arrow, whose columns are the table's by name.
 
     Example:
         @dg.asset(io_manager_key="mz_io", metadata={"mz/table": "rates"})

@@ -10,16 +10,18 @@ this machine, `bucket` in an object store, `web` on a web server; `compression` 
 `partition_folders` what folders say; `avro_files` Avro as Parquet, `avro_changes` as lines; `orc_files` ORC as
 Parquet, by the process that `orc_reader` is; `csv_header` and `parquet_schema` what is refused before anything is
 bound; `json_record` what a line says; `faults` what can be wrong with a record; `landing` drops files
-into a folder.
+into a folder or a bucket, `fed_files` makes them of rows.
 None of these needs Spark. With Spark: `text_lines` under `json_lines` and `csv_lines`, beside `parquet_rows`; all yield
 `cells`, which `decode` types and `record` assembles. `local` is all that in this process, for what is little.
 
 Does not mint ticks or store bindings (`catalog`), nor give records a meaning (`envelope`).
 """
 
+from mz_dagster.storage.source.described import is_typed
 from mz_dagster.storage.source.errors import BoundFileChanged, SourceUnreadable
+from mz_dagster.storage.source.fed_files import csv_of, packed, parquet_of, suffixes
 from mz_dagster.storage.source.files import RECORD_COLUMNS, FileSource, Format
-from mz_dagster.storage.source.landing import Landing
+from mz_dagster.storage.source.landing import Landing, landing_in
 from mz_dagster.storage.source.orc_files import ensure_orc_is_read
 from mz_dagster.storage.source.source import ChangeSource, Envelope, Gain, Ledger, RecordSource, Source
 
@@ -36,5 +38,11 @@ __all__ = [
     "RecordSource",
     "Source",
     "SourceUnreadable",
+    "csv_of",
     "ensure_orc_is_read",
+    "is_typed",
+    "landing_in",
+    "packed",
+    "parquet_of",
+    "suffixes",
 ]

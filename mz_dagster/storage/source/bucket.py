@@ -22,9 +22,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError
 
 from mz_dagster.catalog import BoundFile
+from mz_dagster.errors import OperationalError
 from mz_dagster.storage.object_client import Client, client_of
 from mz_dagster.storage.object_store import ObjectStore
 from mz_dagster.storage.source.errors import SourceUnreadable
@@ -132,6 +133,23 @@ class InBucket(FilePlace):
     def lasting(self, files: tuple[BoundFile, ...]) -> tuple[BoundFile, ...]:
         """Returns the files: what a store has said that it has lasts."""
         return files
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Puts an object unless there is one of that name; returns whether it was put.
+
+        Raises:
+            OperationalError: It cannot be put, or nobody knows whether it was.
+        """
+        try:
+            obstore.put(self._client(), path, content, mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        except FAILURES as error:
+            raise OperationalError(
+                f'cannot write "{self}/{path}": {reason(error)}',
+                hint="Check that the connection may write there, and that the store knows If-None-Match; try again.",
+            ) from error
+        return True
 
     def _client(self) -> Client:
         """Returns a client, the same one as long as secrets stand for the same: it has its connections open."""

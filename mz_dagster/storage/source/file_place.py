@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, ClassVar, NamedTuple
 
 from mz_dagster.catalog import BoundFile
 
@@ -41,7 +41,13 @@ class Listing(ABC):
 
 
 class FilePlace(ABC):
-    """A folder, or what is like one; `str` is what it is called."""
+    """A folder, or what is like one; `str` is what it is called.
+
+    Attributes:
+        takes_files: Whether this process may put files there.
+    """
+
+    takes_files: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -1,8 +1,13 @@
-"""Dropping files into the folder of a source that reads files, one writer at a time.
+"""Dropping files into the place of a source that reads files, after what its writer knows of, and no other.
 
-A file is whole once it is there: it is written under a name that sources ignore, made durable, and renamed. Its name
-sorts behind those that were dropped so before: its records are newer, whichever files a tick binds together. What a
-writer that was killed left unfinished is removed by the next one.
+A file is whole once it is there, and its name sorts behind those that were dropped so before: its records are newer,
+whichever files a tick binds together.
+
+In a folder one writer at a time has it. It writes a file under a name that sources ignore, makes it durable, and
+renames it; what a writer that was killed left unfinished is removed by the next one.
+
+In a bucket nobody waits. The name is made of the last tick at which the source gained something, and whoever comes
+first has it: two that know of the same files choose the same name, and the second is told to look again.
 """
 
 from __future__ import annotations
@@ -12,12 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_folder, sync
 from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import fail_point
+from mz_dagster.storage.source.file_place import FilePlace
+
+if TYPE_CHECKING:
+    from mz_dagster.storage.source.bucket import InBucket
 
 _LOCK = ".mz-landing.lock"
 _DRAFT = ".mz-landing.draft"
@@ -52,13 +61,14 @@ class Landing:
             (folder / _DRAFT).unlink(missing_ok=True)
             yield cls(folder)
 
-    def put(self, content: bytes, said: str, suffix: str) -> str:
+    def put(self, content: bytes, said: str, suffix: str, known: int = 0) -> str:
         """Drops a file, and returns its name.
 
         Args:
             content: What it has.
             said: What its name says beside its place in the order: letters, digits, `-` and `_`.
             suffix: The end of its name.
+            known: The last tick at which the source gained something of which the writer knows; only in buckets.
         """
         there = [one.name[:_DIGITS] for one in self.folder.iterdir() if one.name[:_DIGITS].isdecimal()]
         number = max(SYSTEM_CLOCK.now_ms(), *(int(one) + 1 for one in there), 0)
@@ -71,6 +81,43 @@ class Landing:
         sync(self.folder)
         fail_point("landing.dropped")
         return name
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLanding:
+    """A prefix of a bucket that files are dropped into, as `Landing`.
+
+    Attributes:
+        place: The prefix.
+    """
+
+    place: InBucket
+
+    def put(self, content: bytes, said: str, suffix: str, known: int) -> str | None:
+        """Drops an object, and returns its name; None if there is something that the writer does not know of.
+
+        Raises:
+            OperationalError: The store cannot be written to, or nobody knows whether it was.
+        """
+        name = f"{known:0{_DIGITS}}-fed{suffix}"
+        fail_point("landing.written")
+        if not self.place.create(name, content):
+            return None
+        fail_point("landing.dropped")
+        return name
+
+
+@contextmanager
+def landing_in(place: FilePlace) -> Iterator[Landing | BucketLanding]:
+    """Has a place that takes files during the block; raises as `Landing.opened`."""
+    if place.folder is not None:
+        with Landing.opened(place.folder) as landing:
+            yield landing
+    else:
+        from mz_dagster.storage.source.bucket import InBucket  # no other source needs its library
+
+        assert isinstance(place, InBucket), "it takes files"
+        yield BucketLanding(place)
 
 
 def _wait_for(lock: IO[bytes], folder: Path) -> None:

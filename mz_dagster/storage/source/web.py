@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 from urllib.parse import unquote, urljoin, urlsplit
 
 import obstore
@@ -31,6 +31,7 @@ class OnWeb(InBucket):
         index: What the list is called there; `uri` is the folder that it is in.
     """
 
+    takes_files: ClassVar[bool] = False
     index: str
 
     def listing(self, pattern: str, after: str = "") -> Listing:
