@@ -48,6 +48,7 @@ BENCHMARKS = {
     "writes": Entry("bench.writes"),
     "wire": Entry("bench.wire", warm=False),
     "dagster": Entry("bench.dagster_tick"),
+    "freshness": Entry("bench.freshness", warm=False),
     "tpcds": Entry("bench.tpcds", scale=0.01, full=(0.1,), warm=False),
     "lakehouse": Entry("bench.lakehouse", full=(10,)),
     "medallion": Entry("bench.medallion", scale=0.02, full=(1,), warm=False),

@@ -59,14 +59,14 @@ def _measure(bench: Bench, mode: str, arguments: Sequence[str]) -> tuple[Timing,
     seconds = []
     with Engine(project) as engine:
         engine.apply()
-        with _driven(root, arguments):
-            _await(lambda: _upper(engine) > 1, _START_SECONDS, root)
+        with driven(root, arguments):
+            awaited(lambda: _upper(engine) > 1, _START_SECONDS, root)
             dice = random.Random(1)
             for number in range(_WARMUPS + bench.repetitions):
                 SYSTEM_CLOCK.sleep(_PAUSE_SECONDS * dice.random())
                 name = f"bench-{number}.jsonl"
                 _drop(root / "landing" / "orders" / name, number)
-                waited, _ = timed(_await, partial(_is_readable, engine, name), _TICK_SECONDS, root)
+                waited, _ = timed(awaited, partial(_is_readable, engine, name), _TICK_SECONDS, root)
                 say(f"  {mode}, {round_name(number, _WARMUPS)}: {waited:.2f} s from arrival to readable")
                 seconds.append(waited)
     if mode != "shipped":
@@ -94,17 +94,22 @@ def _is_readable(engine: Engine, name: str) -> bool:
     return bool(ticks) and _upper(engine) > ticks[0]
 
 
-def _await(done: Callable[[], bool], seconds: float, root: Path) -> None:
+def awaited(done: Callable[[], bool], seconds: float, root: Path, look_s: float = _LOOK_SECONDS) -> None:
+    """Waits until something is done, looking every `look_s` seconds.
+
+    Raises:
+        TooLate: It is not within so many seconds.
+    """
     until = SYSTEM_CLOCK.monotonic_ms() + 1000 * seconds
     while not done():
         if SYSTEM_CLOCK.monotonic_ms() > until:
             raise TooLate(f"not in {seconds:.0f} s: {(root / 'log').read_text()[-4000:]}")
-        SYSTEM_CLOCK.sleep(_LOOK_SECONDS)
+        SYSTEM_CLOCK.sleep(look_s)
 
 
 @contextmanager
-def _driven(root: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Drives the project in a process group of its own, which is ended with the block."""
+def driven(root: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Drives a project by `mz-dagster` with some arguments, in a process group that is ended with the block."""
     with (root / "log").open("wb") as log:
         process = subprocess.Popen(
             [_program("mz-dagster"), *arguments],

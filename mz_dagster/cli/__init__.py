@@ -152,9 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="drive the project in this process, by its sensors and runs or continuously")
     run.add_argument("--ticks", type=_positive, default=1, metavar="N", help="how many ticks to run (default: 1)")
     run.add_argument("--continuous", action="store_true", help="poll and step until interrupted; no sensors, no runs")
-    run.add_argument(
-        "--interval", type=_seconds, default=1.0, metavar="S", help="least seconds between two ticks (default: 1)"
-    )
+    run.add_argument("--interval", type=_seconds, metavar="S", help="least seconds between two ticks (default: 0.25)")
     run.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
     run.add_argument("--timeline", metavar="NAME", help="the timeline to drive (default: the project's own)")
     run.add_argument("--rows", type=_positive, default=5, metavar="N", help="how many rows of each view to print")
@@ -361,7 +359,7 @@ def _run(options: argparse.Namespace) -> int:
 def _run_continuously(options: argparse.Namespace, project: Project) -> int:
     """Drives a timeline until a signal; the step at work ends first, unless there is a second signal."""
     from mz_dagster.adapter import Engine
-    from mz_dagster.orchestration.continuous import Continuous
+    from mz_dagster.orchestration.continuous import INTERVAL_S, Continuous
     from mz_dagster.orchestration.drive import instance_of, load_definitions
     from mz_dagster.orchestration.recording import asset_specs
 
@@ -376,7 +374,8 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
         repository = load_definitions(project).get_repository_def()
         _apply_told(engine)
         specs = asset_specs(repository, engine, timeline)
-        loop = Continuous(engine, instance, timeline, specs, _print_line, options.interval, options.for_s, stop)
+        interval_s = INTERVAL_S if options.interval is None else options.interval
+        loop = Continuous(engine, instance, timeline, specs, _print_line, interval_s, options.for_s, stop)
         before = {number: signal.signal(number, ended) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             for event in loop.run():

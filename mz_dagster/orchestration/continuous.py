@@ -55,8 +55,11 @@ Event = dg.AssetMaterialization | dg.AssetCheckEvaluation
 
 Tell = Callable[[str], None]
 
-#: How often to look for arrivals, and how long after a poll at the earliest to follow such a sign, in seconds.
-_LOOK_S, _FOLLOW_S = 0.05, 0.2
+#: The least time between two ticks by default, in seconds.
+INTERVAL_S = 0.25
+#: The longest between two polls where nothing arrives, how often to look for a sign that something does, and how long
+#: after a poll at the earliest to follow it, in seconds.
+_IDLE_S, _LOOK_S, _FOLLOW_S = 1.0, 0.05, 0.2
 #: How often to look whether whoever leads the timeline is gone.
 _TAKE_OVER_S = 0.1
 
@@ -71,8 +74,7 @@ class Continuous:
         timeline: The timeline.
         specs: Its assets.
         tell: Receives lines for people.
-        interval_s: The least time from one poll that finds something to the next, and the longest between any two, in
-            seconds.
+        interval_s: The least time from one poll that finds something to the next, in seconds.
         for_s: After how long to end, in seconds, if it leads after one look at least; None for never.
         stop: Ends the loop once set, after the step at work.
         reporter: Shows how far steps are, beside who does anyway.
@@ -85,7 +87,7 @@ class Continuous:
     timeline: str
     specs: Sequence[dg.AssetSpec]
     tell: Tell
-    interval_s: float = 1.0
+    interval_s: float = INTERVAL_S
     for_s: float | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     reporter: Reporter | None = None
@@ -152,8 +154,9 @@ class Continuous:
                 return
 
     def _wait(self, polled: float, arrivals: Arrivals | None) -> None:
-        """Waits for the interval's end, or, if it is given what was there, until something arrives."""
-        while (left := polled + self.interval_s - self._now_s()) > 0 and not self.stop.is_set():
+        """Waits for the interval's end, or, if it is given what was there, for longer, but until something arrives."""
+        wait = self.interval_s if arrivals is None else max(self.interval_s, _IDLE_S)
+        while (left := polled + wait - self._now_s()) > 0 and not self.stop.is_set():
             if arrivals is not None and self._now_s() >= polled + _FOLLOW_S and arrivals.changed():
                 return
             self.stop.wait(left if arrivals is None else min(left, _LOOK_S))
@@ -267,7 +270,7 @@ class Continuous:
 class ContinuousConfig(dg.Config):
     """Says how to drive."""
 
-    interval_s: float = Field(default=1.0, ge=0.05, description="The least time between two ticks, in seconds.")
+    interval_s: float = Field(default=INTERVAL_S, ge=0.05, description="The least time between two ticks, in seconds.")
     for_s: float | None = Field(default=None, gt=0, description="After how long to end; by default when terminated.")
 
 
