@@ -29,6 +29,7 @@ from mz_dagster.catalog import (
     PRIVILEGES,
     SCHEMA,
     Catalog,
+    NameTaken,
     NewObject,
     ObjectRow,
     Redefinition,
@@ -38,6 +39,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item
 from mz_dagster.sql import parse
 from mz_dagster.sql.schemas import PUBLIC, last_of
+from mz_dagster.sql.source_statement import differ_in_columns_alone
 from mz_dagster.version import __version__
 
 
@@ -74,10 +76,12 @@ def apply_objects(
         drop: Whether to drop what the files no longer define.
 
     Raises:
+        NameTaken: Another process has created a source since the files were read, and decided its columns.
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     anew = tuple(one for one, _ in replan(catalog, definitions))
     rows = catalog.objects()
+    _check_undecided(files, rows)
     files = over_altered(files, rows, definitions)
     plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
     waiting = [
@@ -106,6 +110,16 @@ def apply_objects(
         for id in redefined:
             definitions.forget(id)
     return plan
+
+
+def _check_undecided(files: ProjectFiles, rows: Sequence[ObjectRow]) -> None:
+    """Raises NameTaken if a source is there whose columns its table was to decide, and has decided, since then."""
+    there = {row.name: row.sql for row in rows if row.kind == "source" and row.name is not None}
+    for one in files.objects:
+        name = one.name if one.name in there else one.annotations.renamed_from
+        decides = one.decided_columns is not None and name in there
+        if decides and differ_in_columns_alone(one.definition.text, there[str(name)]):
+            raise NameTaken(str(name))
 
 
 def _unaltered(change: Change) -> BadProjectFile:

@@ -223,8 +223,8 @@ class Engine:
             NotAllApplied: A file is wrong, or a table was changed, or an object has the name of one of another kind.
             OrphanStillRead: Something made in a session reads what is to be dropped.
         """
-        files = load_project(self.project)
-        plan = self.change(lambda: apply_objects(self.catalog, self.definitions, files, drop=drop))
+        # The files are read anew with each attempt: they may leave columns to tables, and others have decided them.
+        plan = self.change(lambda: apply_objects(self.catalog, self.definitions, load_project(self.project), drop=drop))
         self._faults = plan.faults
         if plan.faults:
             raise NotAllApplied(plan)

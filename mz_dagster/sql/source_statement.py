@@ -384,17 +384,24 @@ def with_columns_of(text: str, stated: str) -> str | None:
         "CREATE SOURCE t (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
         >>> with_columns_of("CREATE SOURCE s FROM DELTA (URI 'lake/t')", stated)
     """
-    declared = column_list(stated)
     opening = _from_parenthesis(stated)[0]
-    depth = 0
-    for token, behind in pairwise(tokens_of(declared)):
-        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
-        if depth == 1 and token.is_symbol(",") and behind.is_word("primary"):
-            declared = f"{declared[: token.start]})"
-            break
+    declared = f"{stated[opening.start : _end_of_columns(stated)]})"
     found = with_declared_columns(text, declared)
     same = same_tokens(found[_from_parenthesis(found)[0].start :], stated[opening.start :])
     return found if same else None
+
+
+def differ_in_columns_alone(text: str, other: str) -> bool:
+    """Returns whether two CREATE SOURCEs, both of which state columns, say the same but for these and names.
+
+    Example:
+        >>> stated = "CREATE SOURCE s (a integer, PRIMARY KEY (a)) FROM DELTA (URI 'lake/s')"
+        >>> differ_in_columns_alone(stated, stated.replace("a integer", "a integer, b text"))
+        True
+        >>> differ_in_columns_alone(stated, stated.replace("lake/s", "lake/t"))
+        False
+    """
+    return same_tokens(text[_end_of_columns(text) :], other[_end_of_columns(other) :])
 
 
 def column_list(text: str) -> str:
@@ -410,6 +417,16 @@ def column_list(text: str) -> str:
         depth += token.is_symbol("(") - token.is_symbol(")")
         if depth == 0:
             return text[opening.start : token.end]
+    raise AssertionError("a parenthesis of a statement that was parsed is closed")
+
+
+def _end_of_columns(text: str) -> int:
+    """Returns where the columns end that a CREATE SOURCE states, and its key begins, if it has one."""
+    depth = 0
+    for token, behind in pairwise(_from_parenthesis(text)):
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+        if depth == 0 or (depth == 1 and token.is_symbol(",") and behind.is_word("primary")):
+            return token.start
     raise AssertionError("a parenthesis of a statement that was parsed is closed")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,9 @@ from mz_dagster.adapter import (
     stated_columns,
 )
 from mz_dagster.adapter.connection import Connection
+from mz_dagster.adapter.project_files import ProjectFiles
+from mz_dagster.catalog import Catalog, ObjectRow
+from mz_dagster.formalism import GlobalId
 from tests.iceberg_tables import catalog_in
 
 UNSTATED = "CREATE SOURCE orders FROM DELTA (URI 'lake/orders');"
@@ -163,3 +167,42 @@ def test_an_iceberg_table_behind_a_connection_of_the_files(tmp_path: Path) -> No
     file(tmp_path, "CREATE SOURCE orders FROM ICEBERG (TABLE 'db.t', CONNECTION nowhere);")
     (fault,) = load_project(project).faults
     assert 'orders.sql:1: connection "nowhere" does not exist' in fault.error.message
+
+
+@pytest.mark.parametrize("where", ["read", "planned", "renamed"])
+def test_what_another_apply_has_decided_meanwhile_stays(
+    project: Project, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    if where == "renamed":
+        file(project.root, "-- @renamed_from bought\n" + UNSTATED)
+    swapped = Catalog.swap
+    before = [True]
+
+    def other() -> None:
+        """Another process applies the project, when its table has got a column."""
+        if before:
+            before.clear()
+            add_column(project)
+            with Engine(project) as engine:
+                engine.apply()
+
+    def loads(of: Project) -> ProjectFiles:
+        found = load_project(of)
+        if where != "planned":
+            other()
+        return found
+
+    def swaps(catalog: Catalog, *given: Any) -> tuple[ObjectRow, ...]:
+        other()
+        return swapped(catalog, *given)
+
+    monkeypatch.setattr("mz_dagster.adapter.engine.load_project", loads)
+    monkeypatch.setattr(Catalog, "swap", swaps)
+    with Engine(project) as engine:
+        plan = engine.apply()
+        assert set(plan.kept) == {"orders", "v"}, "the other has decided"
+        assert not engine.faults()
+        assert [row.id for row in engine.catalog.objects() if row.name == "orders"] == [GlobalId("s1")]
+    assert columns(project) == [("id", "city", "more")] * 2
+    with connect(project.root) as connection:
+        assert len(read(connection, "SELECT * FROM v")) == 3
