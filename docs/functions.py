@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mz_dagster.functions import FUNCTIONS, OVERLOADS
+from mz_dagster.functions import FUNCTIONS, OVERLOADS, Overload
 from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.descriptions import DESCRIPTIONS
 from mz_dagster.functions.polymorphic import POLYMORPHIC, Pseudo
-from mz_dagster.functions.signature import Overload
 from mz_dagster.scalars.types import Kind, ScalarType
 
 PAGE = Path(__file__).with_name("functions.md")

@@ -5,13 +5,15 @@ resolution of names over argument types, the casts with their contexts, and the 
 name that resolves has exactly PostgreSQL 15's result, value or error (C collation, UTC); what has not is
 refused here, so that nothing above or below needs a fallback.
 
-- `signature.py`: the records. `table.py`: all implementations and overloads, with the rule for numeric scales.
-- `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`: each area's part of the table
-  (`*_table.py`), and the references in Python of what is in it; `areas.py` lists the tables.
+- `registry.py`: what makes the record of a function at its reference in Python: name, types, SQL names, what it is for,
+  whether it can fail. `function.py`: what a record is made of. `table.py`: all functions and overloads, by name.
+- `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`: the functions of each area; what is
+  not a record yet is in `*_table.py`, which `areas.py` lists.
+- `signature.py`: what a call or cast is found to be.
 - `casts.py`: the matrix of casts, `common_type`.
 - `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
 - `literals.py`: reading a literal's text.
-- `registry.py`, `references.py`: the references of the areas by name; `plain.py`: the form in which they have cells.
+- `references.py`: the references of the areas by name; `plain.py`: the form in which they have cells.
 - `evaluation.py`: scalars in Python, for which every function has a reference; `value_order.py`: what values compare
   by; `errors.py`: errors that are alike wherever they are found.
 
@@ -28,6 +30,7 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 from mz_dagster.functions.arrays.set_table import SET_COLUMNS
 from mz_dagster.functions.casts import CastContext, cast, common_type, element_context
 from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.functions.literals import interval_literal, literal_of, numeric_literal
 from mz_dagster.functions.polymorphic import POLYMORPHIC
 from mz_dagster.functions.resolution import (
@@ -45,10 +48,7 @@ from mz_dagster.functions.signature import (
     UNKNOWN,
     ArgumentType,
     Cast,
-    Function,
-    Nullability,
     OpenParameter,
-    Overload,
     Resolved,
     Unknown,
     modified_element,

@@ -11,17 +11,16 @@ from collections.abc import Iterator
 
 from mz_dagster.functions.arrays import array_table as arrays
 from mz_dagster.functions.arrays import set_table as sets
+from mz_dagster.functions.function import Function, Overload
 from mz_dagster.functions.jsonb import json_table as json
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
 from mz_dagster.functions.numbers import number_table as numbers
 from mz_dagster.functions.numbers import unconstrained_table as unconstrained
 from mz_dagster.functions.regexps import regexp_table as regexp
-from mz_dagster.functions.signature import Function, Overload
 from mz_dagster.functions.text import string_table as strings
-from mz_dagster.functions.text import text_table as texts
 
-AREAS = (moments, numbers, strings, texts, regexp, json, jsonb, arrays, sets, unconstrained)
+AREAS = (moments, numbers, strings, regexp, json, jsonb, arrays, sets, unconstrained)
 SET_AREAS = (json, jsonb, sets)
 
 

@@ -408,7 +408,7 @@ def common_type(types: Sequence[ArgumentType], context: str = "CASE") -> ScalarT
         context: For the message: `CASE`, `UNION`, `VALUES`, `COALESCE`, `GREATEST`, `LEAST`, `IN`.
 
     Example:
-        >>> from mz_dagster.functions.signature import UNKNOWN
+        >>> from mz_dagster.functions.signature import (UNKNOWN)
         >>> from mz_dagster.scalars.types import INT4, numeric
         >>> str(common_type([INT4, numeric(2), UNKNOWN]))
         'numeric(38,2)'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions.casts import short_name
-from mz_dagster.functions.signature import Function, Overload
+from mz_dagster.functions.function import Function, Overload
 from mz_dagster.scalars.types import Kind
 
 COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mz_dagster.functions.arrays import descriptions as arrays
-from mz_dagster.functions.description import Description
+from mz_dagster.functions.function import Description
 from mz_dagster.functions.jsonb import descriptions as jsonb
 from mz_dagster.functions.moments import descriptions as moments
 from mz_dagster.functions.numbers import descriptions as numbers
+from mz_dagster.functions.references import DESCRIBED
 from mz_dagster.functions.regexps import descriptions as regexps
-from mz_dagster.functions.text import descriptions as text
 
 _GENERAL: Mapping[str, Description] = {
     "=": Description("Whether two values are equal.", "1 = 1.0", "true"),
@@ -34,13 +34,12 @@ _GENERAL: Mapping[str, Description] = {
     ),
     "*": Description("A product.", "1.50 * 3", "4.50"),
     "/": Description("A quotient, of integers cut off towards zero.", "7 / 2", "3"),
-    "||": Description("Texts, arrays or jsonb one after the other.", "'a' || 1", "a1"),
 }
 #: By the function's name in SQL, or the operator.
 DESCRIPTIONS: Mapping[str, Description] = {
     **_GENERAL,
+    **DESCRIBED,
     **numbers.DESCRIPTIONS,
-    **text.DESCRIPTIONS,
     **regexps.DESCRIPTIONS,
     **moments.DESCRIPTIONS,
     **jsonb.DESCRIPTIONS,

@@ -10,7 +10,6 @@ raises `SqlFailure`; as on Spark, of several arguments that fail the leftmost on
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -48,7 +47,7 @@ from mz_dagster.functions.numbers.numerics import (
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.references import PURE, SCALED
-from mz_dagster.functions.registry import SqlFailure
+from mz_dagster.functions.registry import BUILT, SqlFailure
 from mz_dagster.functions.signature import modified_element
 from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
@@ -358,6 +357,9 @@ def _applied(call: Call) -> Apply | None:
     for builders in (_OWN, FLOATS, STRICT_ARRAYS):
         if name in builders:
             return guarded(name, builders[name](call))
+    if name in BUILT:
+        built = BUILT[name](call)
+        return None if built is None else guarded(name, built)
     return _pure(name, type_) if name in PURE else None
 
 
@@ -547,11 +549,6 @@ def _hexadecimal(call: Call) -> Apply:
     return lambda value: f"{value % 2**bits:x}"
 
 
-def _hash(call: Call) -> Apply:
-    name = call.function.partition("_")[0]
-    return lambda value: hashlib.new(name, value).digest()
-
-
 def _membership(call: Call) -> Apply:
     element = call.arguments[1].type.element
     assert element is not None
@@ -596,14 +593,8 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     **{f"to_jsonb_{kind}": _jsonb_of_moment for kind in ("date", *_MOMENTS)},
     **{f"to_hex_{kind}": _hexadecimal for kind in ("int4", "int8")},
     "cast_bytea_to_text": lambda _: lambda value: f"\\x{value.hex()}",
-    "concat_bytea": lambda _: operator.add,
-    "octet_length_bytea": lambda _: len,
-    "bit_length_bytea": lambda _: lambda value: 8 * len(value),
-    "md5_bytea": lambda _: lambda value: hashlib.md5(value, usedforsecurity=False).hexdigest(),
-    **{f"{name}_bytea": _hash for name in ("sha224", "sha256", "sha384", "sha512")},
     "cast_uuid_to_text": lambda _: str,
     "cast_jsonb_to_text": lambda _: str,
-    "output_bpchar": lambda call: lambda value: value.ljust(call.arguments[0].type.length),
     "add_int4_date": lambda _: _shifted_date(1),
     "add_date_int4": lambda _: _shifted_date(1),
     "subtract_date_int4": lambda _: _shifted_date(-1),

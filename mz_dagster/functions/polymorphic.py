@@ -14,7 +14,8 @@ from mz_dagster.functions.arrays.arrays import has_dimensions
 from mz_dagster.functions.arrays.dimensioned import COMPOSED
 from mz_dagster.functions.casts import CastContext, cast, common_type
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.signature import ArgumentType, Cast, Function, Resolved, Unknown, type_name
+from mz_dagster.functions.function import Function
+from mz_dagster.functions.signature import ArgumentType, Cast, Resolved, Unknown, type_name
 from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of, dimensioned
 
 

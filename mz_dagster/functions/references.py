@@ -52,9 +52,9 @@ from mz_dagster.functions.numbers import (  # noqa: F401
     unconstrained_sums,
 )
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
-from mz_dagster.functions.registry import PURE, SCALED
+from mz_dagster.functions.registry import DESCRIBED, PURE, RECORDS, SCALED
 from mz_dagster.functions.text import characters, enums, like_patterns, strings, texts  # noqa: F401
 
 PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 
-__all__ = ["PURE", "SCALED"]
+__all__ = ["DESCRIBED", "PURE", "RECORDS", "SCALED"]

@@ -21,6 +21,7 @@ from mz_dagster.functions.casts import (
 )
 from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.function import Overload
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.moments.moment_table import (
     DATE_PARTS,
@@ -31,7 +32,7 @@ from mz_dagster.functions.moments.moment_table import (
 )
 from mz_dagster.functions.numbers.known_numbers import fits, known_result
 from mz_dagster.functions.polymorphic import has_order, resolve_polymorphic
-from mz_dagster.functions.signature import ArgumentType, Cast, Overload, Resolved, Unknown, default_type, type_name
+from mz_dagster.functions.signature import ArgumentType, Cast, Resolved, Unknown, default_type, type_name
 from mz_dagster.functions.table import (
     EXTRACT_FIELDS,
     FUNCTIONS,

@@ -31,7 +31,8 @@ the like. `char(n)`s of different lengths have no common type; `regexps/regexp_s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from mz_dagster.functions.aggregates import aggregate_table as aggregates
 from mz_dagster.functions.areas import functions as functions_of_areas
@@ -40,14 +41,21 @@ from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
 from mz_dagster.functions.catalog import catalog_table as catalog
 from mz_dagster.functions.comparing import COMPARISONS
-from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.function import Function, Nullability, Overload, ScaleRule
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
 from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.numbers import unconstrained_table as unconstrained
-from mz_dagster.functions.numbers.numerics import quotient_digits
-from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
-from mz_dagster.scalars.types import Kind, ScalarType
+from mz_dagster.functions.numbers.scales import (
+    first_scale,
+    greater_scale,
+    literal_scale,
+    no_scale,
+    quotient_scale,
+    sum_of_scales,
+)
+from mz_dagster.functions.references import RECORDS
+from mz_dagster.scalars.types import Kind
 
 _B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8
 _F4, _F8, _N, _T = Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -84,53 +92,6 @@ GENERIC: dict[str, tuple[Kind | None, bool, Nullability]] = {
     # The SQLSTATE and message with which its argument fails; NULL where it does not.
     "error_of": (_T, False, Nullability.ALWAYS),
 }
-
-
-def _greater_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-    return max(one.scale for one in types)
-
-
-def _sum_of_scales(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-    scale = sum(one.scale for one in types)
-    if scale > 38:
-        return Failure(
-            "0A000",
-            f"the product's scale, {scale}, exceeds 38 digits",
-            "Cast a factor to a numeric of smaller scale, or round it.",
-        )
-    return scale
-
-
-#: The least scale of a quotient.
-QUOTIENT_SCALE = 20
-
-
-def _quotient_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
-    scale = max(QUOTIENT_SCALE, *(one.scale for one in types))
-    if scale <= 37:
-        scale = digits_of_known(scale, values, quotient_digits, most=37)
-    if scale > 37:
-        return Failure(
-            "0A000", "a quotient of numerics of scale 38 is not supported", "Cast them to a numeric of smaller scale."
-        )
-    return scale
-
-
-def _first_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-    return types[0].scale
-
-
-def _no_scale(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-    return 0
-
-
-def _literal_scale(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
-    digits = values[1] if len(values) > 1 else None
-    if not isinstance(digits, int):
-        return Failure("0A000", "the number of digits to round to must be an integer literal")
-    if not -38 <= digits <= 38:
-        return Failure("0A000", f"rounding to {digits} digits is not supported", "At most 38 digits are kept.")
-    return max(0, digits)
 
 
 #: Fields of extract: name -> (kinds it applies to, scale). PostgreSQL refuses the others for the kind.
@@ -239,7 +200,9 @@ _INTERNAL = (
     *aggregates.functions(),
     *catalog.INTERNAL,
 )
-INTERNAL_FUNCTIONS = frozenset(one.name for one in _INTERNAL)
+INTERNAL_FUNCTIONS = frozenset(
+    [*(one.name for one in _INTERNAL), *(name for name, record in RECORDS.items() if record.internal)]
+)
 
 
 #: What a type's modifier makes of a value that is cast or assigned to it.
@@ -284,7 +247,6 @@ def _functions() -> Iterator[Function]:
     for name in ("round", "trunc", "ceil", "floor", "sign"):
         yield Function(f"{name}_float8", (_F8,), _F8)
     yield Function("sqrt_float8", (_F8,), _F8, fallible=True)
-    yield from _text_functions()
     for field, (kinds, _) in EXTRACT_FIELDS.items():
         for kind in kinds:
             # Of what is infinite some fields are unknown, and the others errors.
@@ -306,50 +268,9 @@ def _functions() -> Iterator[Function]:
     yield Function("output_bool", (_B,), _T)
     yield from _INTERNAL
     yield from functions_of_areas()
+    for record in RECORDS.values():
+        yield record.function
 
-
-def _text_functions() -> Iterator[Function]:
-    for name, arguments, result, fallible in _TEXT:
-        yield Function(name, arguments, result, fallible=fallible)
-
-
-#: (implementation, arguments, result, fallible).
-_TEXT: tuple[tuple[str, tuple[Kind, ...], Kind, bool], ...] = (
-    ("concat_text", (_T, _T), _T, False),
-    ("length_text", (_T,), _I4, False),
-    ("octet_length_text", (_T,), _I4, False),
-    ("bit_length_text", (_T,), _I4, False),
-    ("lower_text", (_T,), _T, False),
-    ("upper_text", (_T,), _T, False),
-    ("substring_text_from", (_T, _I4), _T, False),
-    ("substring_text_from_for", (_T, _I4, _I4), _T, True),
-    ("left_text", (_T, _I4), _T, False),
-    ("right_text", (_T, _I4), _T, False),
-    ("btrim_text", (_T,), _T, False),
-    ("ltrim_text", (_T,), _T, False),
-    ("rtrim_text", (_T,), _T, False),
-    ("btrim_text_text", (_T, _T), _T, False),
-    ("ltrim_text_text", (_T, _T), _T, False),
-    ("rtrim_text_text", (_T, _T), _T, False),
-    ("replace_text", (_T, _T, _T), _T, False),
-    ("translate_text", (_T, _T, _T), _T, False),
-    ("strpos_text", (_T, _T), _I4, False),
-    ("starts_with_text", (_T, _T), _B, False),
-    ("like_text", (_T, _T), _B, True),
-    ("not_like_text", (_T, _T), _B, True),
-    ("ilike_text", (_T, _T), _B, True),
-    ("not_ilike_text", (_T, _T), _B, True),
-    ("like_escape_text", (_T, _T), _T, True),
-    ("lpad_text", (_T, _I4, _T), _T, True),
-    ("rpad_text", (_T, _I4, _T), _T, True),
-    ("lpad_text_space", (_T, _I4), _T, True),
-    ("rpad_text_space", (_T, _I4), _T, True),
-    ("repeat_text", (_T, _I4), _T, True),
-    ("reverse_text", (_T,), _T, False),
-    ("md5_text", (_T,), _T, False),
-    ("ascii_text", (_T,), _I4, False),
-    ("split_part_text", (_T, _T, _I4), _T, True),
-)
 
 FUNCTIONS: dict[str, Function] = {one.name: one for one in _functions()}
 
@@ -358,8 +279,9 @@ def _overloads() -> Iterator[Overload]:
     yield from _comparisons()
     yield from _arithmetic()
     yield from _rounding()
-    yield from _texts()
     yield from overloads_of_areas()
+    for record in RECORDS.values():
+        yield from record.overloads
     yield Overload("not", (_B,), "not")
     yield Overload("+", (_D, _I4), "add_date_int4")
     yield Overload("+", (_I4, _D), "add_int4_date")
@@ -387,7 +309,7 @@ def _crossed(operator: str, name: str, group: tuple[Kind, ...]) -> Iterator[Over
 def _arithmetic() -> Iterator[Overload]:
     names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
     scales: dict[str, ScaleRule] = {
-        "+": _greater_scale, "-": _greater_scale, "*": _sum_of_scales, "/": _quotient_scale,
+        "+": greater_scale, "-": greater_scale, "*": sum_of_scales, "/": quotient_scale,
     }  # fmt: skip
     for operator, name in names.items():
         for kind in (*_INTEGERS, _F4, _F8):
@@ -398,84 +320,38 @@ def _arithmetic() -> Iterator[Overload]:
     for name in ("%", "mod"):
         for kind in _INTEGERS:
             yield Overload(name, (kind, kind), f"modulo_{short_name(kind)}")
-        yield Overload(name, (_N, _N), "modulo_numeric", _greater_scale)
+        yield Overload(name, (_N, _N), "modulo_numeric", greater_scale)
     for name, short in (("-", "negate"), ("abs", "abs"), ("@", "abs")):
         for kind in (*_INTEGERS, _F4, _F8):
             yield Overload(name, (kind,), f"{short}_{short_name(kind)}")
-        yield Overload(name, (_N,), f"{short}_numeric", _first_scale)
+        yield Overload(name, (_N,), f"{short}_numeric", first_scale)
 
 
 def _rounding() -> Iterator[Overload]:
     for name in ("round", "trunc", "ceil", "floor", "sign"):
         yield Overload(name, (_F8,), f"{name}_float8")
-        yield Overload(name, (_N,), f"{name}_numeric", _no_scale)
+        yield Overload(name, (_N,), f"{name}_numeric", no_scale)
     yield Overload("ceiling", (_F8,), "ceil_float8")
-    yield Overload("ceiling", (_N,), "ceil_numeric", _no_scale)
-    yield Overload("round", (_N, _I4), "round_numeric_int4", _literal_scale)
-    yield Overload("trunc", (_N, _I4), "trunc_numeric_int4", _literal_scale)
+    yield Overload("ceiling", (_N,), "ceil_numeric", no_scale)
+    yield Overload("round", (_N, _I4), "round_numeric_int4", literal_scale)
+    yield Overload("trunc", (_N, _I4), "trunc_numeric_int4", literal_scale)
     yield Overload("sqrt", (_F8,), "sqrt_float8")
 
 
-#: SQL name -> implementations, each of which is an overload with its own arguments as signature.
-_TEXT_NAMES: dict[str, tuple[str, ...]] = {
-    "||": ("concat_text",),
-    "length": ("length_text",),
-    "char_length": ("length_text",),
-    "character_length": ("length_text",),
-    "octet_length": ("octet_length_text",),
-    "bit_length": ("bit_length_text",),
-    "lower": ("lower_text",),
-    "upper": ("upper_text",),
-    "substring": ("substring_text_from", "substring_text_from_for"),
-    "substr": ("substring_text_from", "substring_text_from_for"),
-    "left": ("left_text",),
-    "right": ("right_text",),
-    "btrim": ("btrim_text", "btrim_text_text"),
-    "ltrim": ("ltrim_text", "ltrim_text_text"),
-    "rtrim": ("rtrim_text", "rtrim_text_text"),
-    "replace": ("replace_text",),
-    "translate": ("translate_text",),
-    "strpos": ("strpos_text",),
-    # As in PostgreSQL's parser: position(a IN b) is position(b, a).
-    "position": ("strpos_text",),
-    "starts_with": ("starts_with_text",),
-    "^@": ("starts_with_text",),
-    "like": ("like_text",),
-    "~~": ("like_text",),
-    "not like": ("not_like_text",),
-    "!~~": ("not_like_text",),
-    "ilike": ("ilike_text",),
-    "~~*": ("ilike_text",),
-    "not ilike": ("not_ilike_text",),
-    "!~~*": ("not_ilike_text",),
-    # x LIKE p ESCAPE e is x LIKE like_escape(p, e).
-    "like_escape": ("like_escape_text",),
-    "lpad": ("lpad_text", "lpad_text_space"),
-    "rpad": ("rpad_text", "rpad_text_space"),
-    "repeat": ("repeat_text",),
-    "reverse": ("reverse_text",),
-    "md5": ("md5_text",),
-    "ascii": ("ascii_text",),
-    "split_part": ("split_part_text",),
-}
+def _by_name(overloads: Iterable[Overload]) -> dict[str, tuple[Overload, ...]]:
+    """Returns overloads by their names, those of one name in the order of their signatures.
+
+    No two of one name have one signature, so that their order is nobody's business.
+    """
+    places = {kind: place for place, kind in enumerate(Kind)}
+
+    def key(one: Overload) -> tuple[str, int, list[int]]:
+        return one.sql_name, len(one.signature), [places[kind] for kind in one.signature]
+
+    return {name: tuple(several) for name, several in groupby(sorted(overloads, key=key), lambda one: one.sql_name)}
 
 
-def _texts() -> Iterator[Overload]:
-    for sql_name, implementations in _TEXT_NAMES.items():
-        for implementation in implementations:
-            yield Overload(sql_name, FUNCTIONS[implementation].arguments, implementation)
-    for kind in _SCALAR_KINDS:
-        # PostgreSQL's text || anynonarray and anynonarray || text.
-        if kind is not _T:
-            yield Overload("||", (_T, kind), "concat_text")
-            yield Overload("||", (kind, _T), "concat_text")
-
-
-OVERLOADS: dict[str, tuple[Overload, ...]] = {}
-for _overload in _overloads():
-    OVERLOADS[_overload.sql_name] = (*OVERLOADS.get(_overload.sql_name, ()), _overload)
+OVERLOADS = _by_name(_overloads())
 
 #: The functions that return rows, as arrays of them.
-TABLE_OVERLOADS: dict[str, tuple[Overload, ...]] = {}
-for _overload in set_overloads():
-    TABLE_OVERLOADS[_overload.sql_name] = (*TABLE_OVERLOADS.get(_overload.sql_name, ()), _overload)
+TABLE_OVERLOADS = _by_name((*set_overloads(), *(one for record in RECORDS.values() for one in record.row_overloads)))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
-from mz_dagster.functions.signature import Overload
+from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import TYPE_IDS
 from mz_dagster.scalars.types import Kind

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.functions.signature import Function
+from mz_dagster.functions.function import Function
 from mz_dagster.scalars.types import Kind
 
 _I4, _I8, _F8, _N, _T, _ARRAY = Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT, Kind.ARRAY

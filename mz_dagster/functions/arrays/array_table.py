@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import TEXT, Kind, array_of
 
 _A, _D, _R, _T, _B, _I4 = Kind.ARRAY, Kind.DIMENSIONED, Kind.RECORD, Kind.TEXT, Kind.BOOL, Kind.INT4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mz_dagster.functions.description import Description
+from mz_dagster.functions.function import Description
 
 DESCRIPTIONS: Mapping[str, Description] = {
     "&&": Description("Whether two arrays have an element in common.", "ARRAY[1, 4, 3] && ARRAY[2, 1]", "true"),

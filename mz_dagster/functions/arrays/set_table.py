@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mz_dagster.functions.signature import Function, Overload, TypeRule
+from mz_dagster.functions.function import Function, Overload, TypeRule
 from mz_dagster.scalars.types import (
     INT4,
     INT8,

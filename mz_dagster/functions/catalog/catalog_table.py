@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mz_dagster.functions.signature import Function, Nullability
+from mz_dagster.functions.function import Function, Nullability
 from mz_dagster.scalars.types import Kind
 
 INTERNAL = (

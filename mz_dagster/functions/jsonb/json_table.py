@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions.arrays.set_table import rows_of
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import JSON, TEXT, Kind, ScalarType, record_of
 
 _J, _T, _I4, _ARRAY = Kind.JSON, Kind.TEXT, Kind.INT4, Kind.ARRAY
@@ -87,8 +87,6 @@ def overloads() -> Iterator[Overload]:
         yield Overload(symbol, arguments, name)
     for symbol, name, arguments, _, _ in _OTHERS:
         yield Overload(symbol, arguments, name)
-    yield Overload("||", (_T, _J), "concat_text")
-    yield Overload("||", (_J, _T), "concat_text")
 
 
 def set_overloads() -> Iterator[Overload]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mz_dagster.functions.arrays.set_table import rows_of
 from mz_dagster.functions.comparing import comparing_functions, comparing_overloads
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import JSONB, TEXT, Kind, ScalarType, record_of
 
 _J, _T, _I4, _B, _ARRAY = Kind.JSONB, Kind.TEXT, Kind.INT4, Kind.BOOL, Kind.ARRAY
@@ -154,8 +154,6 @@ def overloads() -> Iterator[Overload]:
         yield Overload(symbol, arguments, name)
         if symbol in _CALLED:
             yield Overload(_CALLED[symbol], arguments, name)
-    yield Overload("||", (_T, _J), "concat_text")
-    yield Overload("||", (_J, _T), "concat_text")
     for symbol, name in _PATH_OPERATORS.items():
         yield Overload(symbol, (_J, _T), name)
     for name, result, _ in _OF_PATHS:

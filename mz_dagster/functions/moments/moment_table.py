@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions.comparing import comparing_functions, comparing_overloads
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import Kind
 
 _B, _I4, _F8, _N, _T = Kind.BOOL, Kind.INT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -139,9 +139,6 @@ def overloads() -> Iterator[Overload]:
     """Yields the SQL names of this area."""
     for kind in (_TM, _TMZ, _IV):
         yield from comparing_overloads(kind)
-        # PostgreSQL's text || anynonarray and anynonarray || text.
-        yield Overload("||", (_T, kind), "concat_text")
-        yield Overload("||", (kind, _T), "concat_text")
     for names, implementation, arguments, _, _ in _FUNCTIONS:
         for name in names:
             yield Overload(name, arguments, implementation)

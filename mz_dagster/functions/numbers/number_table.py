@@ -14,15 +14,16 @@ scale holds them:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from functools import partial
 
 from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.function import Function, Nullability, Overload, ScaleRule
 from mz_dagster.functions.numbers import decimals
 from mz_dagster.functions.numbers.number_reading import scale_of_template
+from mz_dagster.functions.numbers.scales import at_least, no_scale
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.functions.signature import Function, Nullability, Overload, ScaleRule, digits_of_known
 from mz_dagster.scalars.types import Kind, ScalarType
 
 _I2, _I4, _I8, _F8, _N, _T = Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -30,15 +31,6 @@ _INTEGERS = {"int2": _I2, "int4": _I4, "int8": _I8}
 #: What `to_char` shows.
 _SHOWN = {"int4": _I4, "int8": _I8, "numeric": _N, "float4": Kind.FLOAT4, "float8": _F8}
 _BITS = {"&": "bit_and", "|": "bit_or", "#": "bit_xor"}
-
-
-def _at_least(scale: int, shown: Callable[..., int] | None = None) -> ScaleRule:
-    """Returns the rule of a result with so many digits, or with those that PostgreSQL shows of what is known."""
-
-    def rule(types: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
-        return digits_of_known(max(scale, *(one.scale for one in types)), values, shown)
-
-    return rule
 
 
 def _of_template(_: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
@@ -56,22 +48,18 @@ def _of_template(_: Sequence[ScalarType], values: Sequence[object]) -> int | Fai
         return Failure(sqlstate, message)
 
 
-def _whole(types: Sequence[ScalarType], _: Sequence[object]) -> int | Failure:
-    return 0
-
-
 #: (SQL names, implementation, arguments, scale of the result), all of which can fail.
 _NUMERIC: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], ScaleRule], ...] = (
-    (("sqrt",), "sqrt_numeric", (_N,), _at_least(18, decimals.sqrt_digits)),
-    (("exp",), "exp_numeric", (_N,), _at_least(18, decimals.exp_digits)),
-    (("ln",), "ln_numeric", (_N,), _at_least(30, decimals.ln_digits)),
-    (("log", "log10"), "log_numeric", (_N,), _at_least(30, partial(decimals.log_digits, Decimal(10)))),
-    (("log",), "log_numeric_numeric", (_N, _N), _at_least(30, decimals.log_digits)),
-    (("power", "pow", "^"), "power_numeric", (_N, _N), _at_least(16, decimals.power_digits)),
-    (("div",), "div_numeric", (_N, _N), _whole),
-    (("gcd",), "gcd_numeric", (_N, _N), _at_least(0)),
-    (("lcm",), "lcm_numeric", (_N, _N), _at_least(0)),
-    (("factorial",), "factorial_int8", (_I8,), _whole),
+    (("sqrt",), "sqrt_numeric", (_N,), at_least(18, decimals.sqrt_digits)),
+    (("exp",), "exp_numeric", (_N,), at_least(18, decimals.exp_digits)),
+    (("ln",), "ln_numeric", (_N,), at_least(30, decimals.ln_digits)),
+    (("log", "log10"), "log_numeric", (_N,), at_least(30, partial(decimals.log_digits, Decimal(10)))),
+    (("log",), "log_numeric_numeric", (_N, _N), at_least(30, decimals.log_digits)),
+    (("power", "pow", "^"), "power_numeric", (_N, _N), at_least(16, decimals.power_digits)),
+    (("div",), "div_numeric", (_N, _N), no_scale),
+    (("gcd",), "gcd_numeric", (_N, _N), at_least(0)),
+    (("lcm",), "lcm_numeric", (_N, _N), at_least(0)),
+    (("factorial",), "factorial_int8", (_I8,), no_scale),
 )
 
 #: Functions of one double: (SQL names, implementation, fallible).

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions.comparing import comparing_functions, comparing_overloads
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import Kind
 
 _U, _N, _I4, _I8, _T, _ARRAY = Kind.UNCONSTRAINED, Kind.NUMERIC, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.ARRAY
@@ -81,5 +81,3 @@ def overloads() -> Iterator[Overload]:
             yield Overload(name, arguments, implementation)
     for name, implementation in _OF_FINITE:
         yield Overload(name, (_U,), implementation)
-    yield Overload("||", (_T, _U), "concat_text")
-    yield Overload("||", (_U, _T), "concat_text")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mz_dagster.functions.signature import Function, Nullability, Overload
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.scalars.types import TEXT, Kind, ScalarType, array_of
 
 _T, _I4, _B, _A, _CHAR = Kind.TEXT, Kind.INT4, Kind.BOOL, Kind.ARRAY, Kind.CHAR

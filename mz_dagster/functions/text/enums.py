@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 
-@pure("label_of_enum")
+@function("label_of_enum", (Kind.ENUM,), Kind.TEXT)
 def label(member: str) -> str:
     """Returns the label of a value.
 
@@ -18,7 +19,7 @@ def label(member: str) -> str:
     return member.partition(" ")[2]
 
 
-@pure("enum_of_label")
+@function("enum_of_label", (Kind.TEXT, Kind.ARRAY, Kind.TEXT), Kind.ENUM, fallible=True)
 def member(text: str, members: Sequence[str], name: str) -> str:
     """Returns the value with a label, of those of a type.
 
@@ -32,7 +33,7 @@ def member(text: str, members: Sequence[str], name: str) -> str:
     raise SqlFailure("22P02", f'invalid input value for enum {name}: "{text}"')
 
 
-@pure("renamed_label_of_enum")
+@function("renamed_label_of_enum", (Kind.ENUM, Kind.ARRAY, Kind.ARRAY), Kind.TEXT)
 def renamed_label(member: str, members: Sequence[str], labels: Sequence[str]) -> str:
     """Returns the label of a value, of a type some of whose members have other labels by now.
 
@@ -43,7 +44,7 @@ def renamed_label(member: str, members: Sequence[str], labels: Sequence[str]) ->
     return labels[members.index(member)] if member in members else label(member)
 
 
-@pure("enum_of_renamed_label")
+@function("enum_of_renamed_label", (Kind.TEXT, Kind.ARRAY, Kind.ARRAY, Kind.TEXT), Kind.ENUM, fallible=True)
 def member_of_renamed(text: str, members: Sequence[str], labels: Sequence[str], name: str) -> str:
     """Returns the value with a label, of a type some of whose members have other labels by now.
 

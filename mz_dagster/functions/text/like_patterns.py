@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import Named, SqlFailure, function
 from mz_dagster.functions.text.characters import lower
+from mz_dagster.scalars.types import Kind
 
 ENDS_WITH_ESCAPE = "LIKE pattern must not end with escape character"
 INVALID_ESCAPE = "invalid escape string"
@@ -41,7 +42,18 @@ def tokens(pattern: str) -> tuple[tuple[Token, ...], bool]:
     return tuple(found), False
 
 
-@pure("like_text")
+@function(
+    "like_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="like",
+    says="Whether a pattern matches a whole text: `%` is any characters, `_` is one.",
+    example="'abc' LIKE 'a%'",
+    gives="true",
+    also=(Named("~~", "The same as `LIKE`.", "'abc' ~~ '_b%'", "true"),),
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def like(text: str, pattern: str) -> bool:
     """Returns whether a text is like a pattern.
 
@@ -57,25 +69,68 @@ def like(text: str, pattern: str) -> bool:
     return False
 
 
-@pure("not_like_text")
+@function(
+    "not_like_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="not like",
+    says="The opposite of `LIKE`.",
+    example="'abc' NOT LIKE '_b_'",
+    gives="false",
+    also=(Named("!~~", "The same as `NOT LIKE`.", "'abc' !~~ 'c%'", "true"),),
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def not_like(text: str, pattern: str) -> bool:
     """Returns whether a text is not like a pattern."""
     return not like(text, pattern)
 
 
-@pure("ilike_text")
+@function(
+    "ilike_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="ilike",
+    says="`LIKE`, upper and lower case being the same.",
+    example="'ABC' ILIKE 'a%'",
+    gives="true",
+    also=(Named("~~*", "The same as `ILIKE`.", "'abc' ~~* 'A%'", "true"),),
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def ilike(text: str, pattern: str) -> bool:
     """Returns whether a text is like a pattern, ASCII letters being the same in both cases."""
     return like(lower(text), lower(pattern))
 
 
-@pure("not_ilike_text")
+@function(
+    "not_ilike_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="not ilike",
+    says="The opposite of `ILIKE`.",
+    example="'ABC' NOT ILIKE 'b%'",
+    gives="true",
+    also=(Named("!~~*", "The same as `NOT ILIKE`.", "'abc' !~~* 'A%'", "false"),),
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def not_ilike(text: str, pattern: str) -> bool:
     """Returns whether a text is not like a pattern, ASCII letters being the same in both cases."""
     return not ilike(text, pattern)
 
 
-@pure("like_escape_text")
+# x LIKE p ESCAPE e is x LIKE like_escape(p, e).
+@function(
+    "like_escape_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.TEXT,
+    sql="like_escape",
+    says="A pattern of `LIKE` with another escape character: what `ESCAPE` calls.",
+    example="'a%' LIKE 'a!%' ESCAPE '!'",
+    gives="true",
+    fallible=True,
+)
 def like_escape(pattern: str, escape: str) -> str:
     r"""Returns a pattern with another escape character than the backslash, or none, as one with that.
 

@@ -1,11 +1,21 @@
-"""`uuid` and `bytea`: their texts, and the functions of `bytea`."""
+"""Strings with a length, `varchar(n)` and `char(n)`; `uuid` and `bytea`: their texts, and the functions of `bytea`.
+
+A `varchar(n)` is a text that remembers how long it may be: all its functions are text's. A `char(n)` has functions of
+its own where its blanks at the end, which comparisons ignore, are seen: matching, `octet_length`. Where such an
+overload leads to a function of text, the argument is padded to its length first (`output_bpchar`); everywhere else it
+becomes text without those blanks.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
+from collections.abc import Callable
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import Kind
 
 _UUID = re.compile(r"(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}")
 _SPACE = " \t\n\r"
@@ -78,13 +88,101 @@ def _escaped(text: str, type_: str) -> bytes:
     return bytes(found)
 
 
-@pure("overlay_bytea")
+# The text with its blanks: what concat() and casts to other kinds than text see.
+@function("output_bpchar", (Kind.CHAR,), Kind.TEXT, of_call=True)
+def padded(call: Call) -> Callable[[str], str]:
+    """Returns the function that pads a text to its type's length."""
+    length = call.arguments[0].type.length
+    return lambda value: value.ljust(length)
+
+
+@function("concat_bytea", (Kind.BYTEA, Kind.BYTEA), Kind.BYTEA, sql="||")
+def concat(left: bytes, right: bytes) -> bytes:
+    """Returns one after the other."""
+    return left + right
+
+
+@function("octet_length_bytea", (Kind.BYTEA,), Kind.INT4, sql=("length", "octet_length"))
+def octet_length(value: bytes) -> int:
+    """Returns how many bytes there are."""
+    return len(value)
+
+
+@function("bit_length_bytea", (Kind.BYTEA,), Kind.INT4, sql="bit_length")
+def bit_length(value: bytes) -> int:
+    """Returns how many bits there are."""
+    return 8 * len(value)
+
+
+@function("md5_bytea", (Kind.BYTEA,), Kind.TEXT, sql="md5")
+def md5(value: bytes) -> str:
+    """Returns the MD5 hash, in hexadecimal."""
+    return hashlib.md5(value, usedforsecurity=False).hexdigest()
+
+
+@function(
+    "sha224_bytea",
+    (Kind.BYTEA,),
+    Kind.BYTEA,
+    sql="sha224",
+    says="The SHA-224 hash of a bytea.",
+    example="sha224('abc'::bytea)",
+    gives="\\x23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7",
+)
+def sha224(value: bytes) -> bytes:
+    """Returns the SHA-224 hash."""
+    return hashlib.sha224(value).digest()
+
+
+@function(
+    "sha256_bytea",
+    (Kind.BYTEA,),
+    Kind.BYTEA,
+    sql="sha256",
+    says="The SHA-256 hash of a bytea.",
+    example="sha256('abc'::bytea)",
+    gives="\\xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+)
+def sha256(value: bytes) -> bytes:
+    """Returns the SHA-256 hash."""
+    return hashlib.sha256(value).digest()
+
+
+@function(
+    "sha384_bytea",
+    (Kind.BYTEA,),
+    Kind.BYTEA,
+    sql="sha384",
+    says="The SHA-384 hash of a bytea.",
+    example="sha384('abc'::bytea)",
+    gives="\\xcb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
+)
+def sha384(value: bytes) -> bytes:
+    """Returns the SHA-384 hash."""
+    return hashlib.sha384(value).digest()
+
+
+@function(
+    "sha512_bytea",
+    (Kind.BYTEA,),
+    Kind.BYTEA,
+    sql="sha512",
+    says="The SHA-512 hash of a bytea.",
+    example="sha512('abc'::bytea)",
+    gives="\\xddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+)
+def sha512(value: bytes) -> bytes:
+    """Returns the SHA-512 hash."""
+    return hashlib.sha512(value).digest()
+
+
+@function("overlay_bytea", (Kind.BYTEA, Kind.BYTEA, Kind.INT4), Kind.BYTEA, sql="overlay", fallible=True)
 def overlay(value: bytes, new: bytes, start: int) -> bytes:
     """Returns `value` with `new` in the place of as many bytes, from `start` on."""
     return overlay_for(value, new, start, len(new))
 
 
-@pure("overlay_bytea_for")
+@function("overlay_bytea_for", (Kind.BYTEA, Kind.BYTEA, Kind.INT4, Kind.INT4), Kind.BYTEA, sql="overlay", fallible=True)
 def overlay_for(value: bytes, new: bytes, start: int, count: int) -> bytes:
     """Returns `value` with `new` in the place of `count` bytes from `start` on; a negative count repeats some.
 
@@ -99,19 +197,19 @@ def overlay_for(value: bytes, new: bytes, start: int, count: int) -> bytes:
     return value[: start - 1] + new + value[max(0, start + count - 1) :]
 
 
-@pure("btrim_bytea")
+@function("btrim_bytea", (Kind.BYTEA, Kind.BYTEA), Kind.BYTEA, sql="btrim")
 def btrim(value: bytes, characters: bytes) -> bytes:
     """Returns `value` without the bytes of `characters` at both ends."""
     return value.strip(characters)
 
 
-@pure("ltrim_bytea")
+@function("ltrim_bytea", (Kind.BYTEA, Kind.BYTEA), Kind.BYTEA, sql="ltrim")
 def ltrim(value: bytes, characters: bytes) -> bytes:
     """Returns `value` without the bytes of `characters` at its start."""
     return value.lstrip(characters)
 
 
-@pure("rtrim_bytea")
+@function("rtrim_bytea", (Kind.BYTEA, Kind.BYTEA), Kind.BYTEA, sql="rtrim")
 def rtrim(value: bytes, characters: bytes) -> bytes:
     """Returns `value` without the bytes of `characters` at its end."""
     return value.rstrip(characters)
@@ -123,27 +221,63 @@ def _checked(index: int, size: int) -> int:
     return index
 
 
-@pure("get_byte_bytea")
+@function(
+    "get_byte_bytea",
+    (Kind.BYTEA, Kind.INT4),
+    Kind.INT4,
+    sql="get_byte",
+    says="A byte of a bytea, from 0 on.",
+    example="get_byte('\\x1234567890'::bytea, 4)",
+    gives="144",
+    fallible=True,
+)
 def get_byte(value: bytes, index: int) -> int:
     """Returns the byte at `index`, counted from 0."""
     return value[_checked(index, len(value))]
 
 
-@pure("set_byte_bytea")
+@function(
+    "set_byte_bytea",
+    (Kind.BYTEA, Kind.INT4, Kind.INT4),
+    Kind.BYTEA,
+    sql="set_byte",
+    says="A bytea with another byte at a place.",
+    example="set_byte('\\x1234567890'::bytea, 4, 64)",
+    gives="\\x1234567840",
+    fallible=True,
+)
 def set_byte(value: bytes, index: int, byte: int) -> bytes:
     """Returns `value` with another byte at `index`, of which the lowest eight bits count."""
     _checked(index, len(value))
     return value[:index] + bytes((byte & 255,)) + value[index + 1 :]
 
 
-@pure("get_bit_bytea")
+@function(
+    "get_bit_bytea",
+    (Kind.BYTEA, Kind.INT8),
+    Kind.INT4,
+    sql="get_bit",
+    says="A bit of a bytea, from 0 on.",
+    example="get_bit('\\x1234567890'::bytea, 30)",
+    gives="1",
+    fallible=True,
+)
 def get_bit(value: bytes, index: int) -> int:
     """Returns the bit at `index`, the lowest of the first byte being 0."""
     _checked(index, 8 * len(value))
     return value[index // 8] >> index % 8 & 1
 
 
-@pure("set_bit_bytea")
+@function(
+    "set_bit_bytea",
+    (Kind.BYTEA, Kind.INT8, Kind.INT4),
+    Kind.BYTEA,
+    sql="set_bit",
+    says="A bytea with another bit at a place.",
+    example="set_bit('\\x1234567890'::bytea, 30, 0)",
+    gives="\\x1234563890",
+    fallible=True,
+)
 def set_bit(value: bytes, index: int, bit: int) -> bytes:
     """Returns `value` with another bit at `index`."""
     _checked(index, 8 * len(value))
@@ -153,13 +287,30 @@ def set_bit(value: bytes, index: int, bit: int) -> bytes:
     return set_byte(value, index // 8, byte)
 
 
-@pure("bit_count_bytea")
+@function(
+    "bit_count_bytea",
+    (Kind.BYTEA,),
+    Kind.INT8,
+    sql="bit_count",
+    says="How many bits of a bytea are set.",
+    example="bit_count('\\x1234567890'::bytea)",
+    gives="15",
+)
 def bit_count(value: bytes) -> int:
     """Returns how many bits are set."""
     return sum(byte.bit_count() for byte in value)
 
 
-@pure("encode_bytea")
+@function(
+    "encode_bytea",
+    (Kind.BYTEA, Kind.TEXT),
+    Kind.TEXT,
+    sql="encode",
+    says="A bytea as text: `base64`, `hex` or `escape`.",
+    example="encode('123'::bytea, 'base64')",
+    gives="MTIz",
+    fallible=True,
+)
 def encode(value: bytes, form: str) -> str:
     r"""Returns bytes as text, in the form `hex`, `base64` or `escape`.
 
@@ -180,7 +331,16 @@ def encode(value: bytes, form: str) -> str:
             raise SqlFailure("22023", f'unrecognized encoding: "{form}"')
 
 
-@pure("decode_text")
+@function(
+    "decode_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BYTEA,
+    sql="decode",
+    says="The bytea that such a text is.",
+    example="decode('MTIz', 'base64')",
+    gives="\\x313233",
+    fallible=True,
+)
 def decode(text: str, form: str) -> bytes:
     r"""Returns the bytes that `encode` made a text of.
 
@@ -243,7 +403,16 @@ def _encoding(name: str) -> str:
     raise SqlFailure("0A000", f'encoding "{name}" is not supported')
 
 
-@pure("convert_from_bytea")
+@function(
+    "convert_from_bytea",
+    (Kind.BYTEA, Kind.TEXT),
+    Kind.TEXT,
+    sql="convert_from",
+    says="The text whose bytes, in an encoding, a bytea has.",
+    example="convert_from('\\x74c3a9'::bytea, 'UTF8')",
+    gives="té",
+    fallible=True,
+)
 def convert_from(value: bytes, encoding: str) -> str:
     """Returns the text that bytes spell in an encoding: UTF8 or LATIN1."""
     name = _encoding(encoding)
@@ -269,7 +438,16 @@ def _announced(rest: bytes) -> bytes:
     return rest[: 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4 if first < 0xF8 else 1]
 
 
-@pure("convert_to_text")
+@function(
+    "convert_to_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BYTEA,
+    sql="convert_to",
+    says="A text's bytes in an encoding.",
+    example="convert_to('té', 'UTF8')",
+    gives="\\x74c3a9",
+    fallible=True,
+)
 def convert_to(text: str, encoding: str) -> bytes:
     """Returns the bytes that spell a text in an encoding: UTF8 or LATIN1."""
     try:

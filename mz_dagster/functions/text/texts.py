@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: PostgreSQL 15's keywords that are no names unless they are quoted.
 _KEYWORDS = """
@@ -26,7 +27,15 @@ _MOST = 16 << 20
 _RESERVED = frozenset(_KEYWORDS.split())
 
 
-@pure("initcap_text")
+@function(
+    "initcap_text",
+    (Kind.TEXT,),
+    Kind.TEXT,
+    sql="initcap",
+    says="A text with each word's first letter in upper case, the others in lower.",
+    example="initcap('hi THOMAS')",
+    gives="Hi Thomas",
+)
 def initcap(text: str) -> str:
     """Returns the text with each word's first letter in upper case and the others in lower case; ASCII's only.
 
@@ -37,7 +46,16 @@ def initcap(text: str) -> str:
     return re.sub("[A-Za-z0-9]+", lambda word: word.group()[0].upper() + word.group()[1:].lower(), text)
 
 
-@pure("chr_int4")
+@function(
+    "chr_int4",
+    (Kind.INT4,),
+    Kind.TEXT,
+    sql="chr",
+    says="The character of a number.",
+    example="chr(65)",
+    gives="A",
+    fallible=True,
+)
 def chr_of(number: int) -> str:
     """Returns the character with that code point."""
     if number < 0:
@@ -51,7 +69,17 @@ def chr_of(number: int) -> str:
     return chr(number)
 
 
-@pure("overlay_text", "overlay_text_for")
+@function(
+    "overlay_text",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4),
+    Kind.TEXT,
+    sql="overlay",
+    says="A text or bytea with another in the place of some of it.",
+    example="overlay('Txxxxas' PLACING 'hom' FROM 2 FOR 4)",
+    gives="Thomas",
+    fallible=True,
+)
+@function("overlay_text_for", (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4), Kind.TEXT, sql="overlay", fallible=True)
 def overlay(text: str, new: str, start: int, count: int | None = None) -> str:
     """Returns `text` with `new` in the place of `count` characters, by default as many, from `start` on.
 
@@ -67,7 +95,15 @@ def overlay(text: str, new: str, start: int, count: int | None = None) -> str:
     return text[: start - 1] + new + text[max(0, start + replaced - 1) :]
 
 
-@pure("quote_ident_text")
+@function(
+    "quote_ident_text",
+    (Kind.TEXT,),
+    Kind.TEXT,
+    sql="quote_ident",
+    says="A name as SQL spells it, quoted where it must be.",
+    example="quote_ident('Foo bar')",
+    gives='"Foo bar"',
+)
 def quote_ident(text: str) -> str:
     """Returns the text as an identifier, quoted if it has to be.
 
@@ -81,7 +117,15 @@ def quote_ident(text: str) -> str:
     return f'"{doubled}"'
 
 
-@pure("quote_literal_text")
+@function(
+    "quote_literal_text",
+    (Kind.TEXT,),
+    Kind.TEXT,
+    sql="quote_literal",
+    says="A text as a literal of SQL.",
+    example="quote_literal(E'O\\'Reilly')",
+    gives="'O''Reilly'",
+)
 def quote_literal(text: str) -> str:
     """Returns the text as a string literal."""
     doubled = text.replace("\\", "\\\\").replace("'", "''")
@@ -91,7 +135,8 @@ def quote_literal(text: str) -> str:
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-)?(?:(\d+)|\*(?:(\d+)\$)?)?(.?)", re.DOTALL)
 
 
-@pure("format_text")
+# The binder gathers the arguments' texts.
+@function("format_text", (Kind.TEXT, Kind.ARRAY), Kind.TEXT, fallible=True)
 def format_text(template: str, arguments: list[str | None]) -> str:
     """Returns the template with its `%s`, `%I` and `%L` replaced by the arguments' texts.
 
