@@ -15,12 +15,9 @@ from mz_dagster.functions.function import Function, Overload
 from mz_dagster.functions.jsonb import json_table as json
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
-from mz_dagster.functions.numbers import number_table as numbers
-from mz_dagster.functions.numbers import unconstrained_table as unconstrained
 from mz_dagster.functions.regexps import regexp_table as regexp
-from mz_dagster.functions.text import string_table as strings
 
-AREAS = (moments, numbers, strings, regexp, json, jsonb, arrays, sets, unconstrained)
+AREAS = (moments, regexp, json, jsonb, arrays, sets)
 SET_AREAS = (json, jsonb, sets)
 
 

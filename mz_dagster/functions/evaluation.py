@@ -19,35 +19,25 @@ from mz_dagster.functions.arrays.array_evaluation import LENIENT_ARRAYS, STRICT_
 from mz_dagster.functions.casts import cast, element_context
 from mz_dagster.functions.errors import (
     DATE_OUT_OF_RANGE,
-    DIVISION_BY_ZERO,
     MZ_TIMESTAMP_OUT_OF_RANGE,
-    NEGATIVE_MULTIPLICITY,
-    NUMERIC_OVERFLOW,
     STEP_OVERFLOW,
     TIMESTAMP_OUT_OF_RANGE,
     failure,
-    out_of_range,
 )
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
 from mz_dagster.functions.membership import AMONG, constants_of, has_null
 from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
 from mz_dagster.functions.moments.infinite import guarded
-from mz_dagster.functions.numbers.float_evaluation import FLOATS
+from mz_dagster.functions.numbers.arithmetic import in_range, within
 from mz_dagster.functions.numbers.numerics import (
-    EXACT,
-    ROUNDINGS,
-    quotient,
-    remainder,
     rounded,
-    scaled,
     to_scale,
-    unscaled,
 )
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.references import PURE, SCALED
-from mz_dagster.functions.registry import BUILT, SqlFailure
+from mz_dagster.functions.registry import BUILT, SqlFailure, function
 from mz_dagster.functions.signature import modified_element
 from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
@@ -58,33 +48,11 @@ Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
 #: Returns what a strict function makes of arguments that are not NULL.
 Apply: TypeAlias = Callable[..., Any]
 
-#: What compares as its plain form does: text by code points, which order as their bytes in UTF-8.
-_COMPARED = frozenset(
-    {
-        *("bool", "int2", "int4", "int8", "numeric", "text", "bpchar", "uuid", "bytea"),
-        *("date", "time", "timetz", "timestamp", "timestamptz", "mz_timestamp"),
-    }
-)
 _TIMES = (0, INTEGER_RANGES[Kind.INT8][1])
-_COMPARISONS: Mapping[str, Apply] = {name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 _FLOATS = ("float4", "float8")
 _STRINGS = ("text", "varchar", "bpchar")
-_ARITHMETIC: Mapping[str, Apply] = {
-    "add": operator.add,
-    "subtract": operator.sub,
-    "multiply": operator.mul,
-    "negate": operator.neg,
-    "abs": abs,
-}
-_NUMERIC_ARITHMETIC: Mapping[str, Apply] = {
-    "add": EXACT.add,
-    "subtract": EXACT.subtract,
-    "multiply": EXACT.multiply,
-    "negate": EXACT.minus,
-    "abs": EXACT.abs,
-}
 _TESTS: Mapping[str, Apply] = {
     "is_null": lambda value: value is None,
     "is_not_null": lambda value: value is not None,
@@ -341,20 +309,13 @@ _LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
 def _applied(call: Call) -> Apply | None:
     """Returns what evaluates the call of a strict function, None if it is not known."""
     name, type_ = call.function, call.type
-    operation, _, kind = name.partition("_")
-    if operation in _COMPARISONS and kind in _COMPARED:
-        return _COMPARISONS[operation]
-    if operation in _ARITHMETIC and kind in _INTEGERS:
-        return _checked(_ARITHMETIC[operation], type_.kind)
-    if operation in _NUMERIC_ARITHMETIC and kind == "numeric":
-        return _numeric_operation(operation, call)
     if name in _ALL_CASTS:
-        return _checked(lambda value: value, type_.kind)
+        return in_range(lambda value: value, call)
     if name in _TO_NUMERIC:
         return lambda value: to_scale(Decimal(value), type_.scale)
     if name in _TO_INTEGER:
-        return _checked(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), type_.kind)
-    for builders in (_OWN, FLOATS, STRICT_ARRAYS):
+        return in_range(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), call)
+    for builders in (_OWN, STRICT_ARRAYS):
         if name in builders:
             return guarded(name, builders[name](call))
     if name in BUILT:
@@ -363,53 +324,9 @@ def _applied(call: Call) -> Apply | None:
     return _pure(name, type_) if name in PURE else None
 
 
-def _checked(apply: Apply, kind: Kind) -> Apply:
-    """Returns a function of integers that fails where its result is out of the range of `kind`."""
-    return _within(apply, INTEGER_RANGES[kind], out_of_range(kind))
-
-
-def _within(apply: Apply, bounds: tuple[int, int], error: str) -> Apply:
-    """Returns a function that fails where its result is none, or not from the first bound to the last."""
-    first, last = bounds
-
-    def within(*values: Any) -> int:
-        found: int | None = apply(*values)
-        if found is None or not first <= found <= last:
-            raise failure(error)
-        return found
-
-    return within
-
-
-def _exact_quotient(call: Call) -> Apply:
-    left, right = (one.type.scale for one in call.arguments)
-    return lambda above, below: quotient(above, below, (left, right), call.type.scale)
-
-
-def _exact_remainder(call: Call) -> Apply:
-    return lambda left, right: to_scale(remainder(left, right), call.type.scale)
-
-
-def _rounding(call: Call) -> Apply:
-    rounding = ROUNDINGS[call.function.partition("_")[0]]
-    return lambda value, digits=0: to_scale(rounded(value, digits, rounding), call.type.scale)
-
-
-def _sign(_: Call) -> Apply:
-    return lambda value: Decimal((value > 0) - (value < 0))
-
-
 def _numeric_text(call: Call) -> Apply:
     scale = call.arguments[0].type.scale
     return lambda value: f"{to_scale(value, scale):f}"
-
-
-def _numeric_operation(operation: str, call: Call) -> Apply | None:
-    scales = [one.type.scale for one in call.arguments]
-    if call.type.scale != (sum(scales) if operation == "multiply" else max(scales)):
-        return None  # Spark may overflow on the way to fewer digits
-    apply, scale = _NUMERIC_ARITHMETIC[operation], call.type.scale
-    return lambda *values: to_scale(apply(*values), scale)
 
 
 def _pure(name: str, type_: ScalarType) -> Apply:
@@ -417,71 +334,11 @@ def _pure(name: str, type_: ScalarType) -> Apply:
     scale = (type_.scale,) if name in SCALED else ()
     if type_.kind is Kind.NUMERIC:
         return lambda *values: None if (found := function(*values, *scale)) is None else to_scale(found, type_.scale)
-    return lambda *values: function(*values, *scale)
-
-
-def _quotient(call: Call) -> Apply:
-    def divided(left: int, right: int) -> int:
-        if right == 0:
-            raise failure(DIVISION_BY_ZERO)
-        found = abs(left) // abs(right)
-        return found if (left < 0) == (right < 0) else -found
-
-    return _checked(divided, call.type.kind)
-
-
-def _remainder(_: Call) -> Apply:
-    def rest_of(left: int, right: int) -> int:
-        if right == 0:
-            raise failure(DIVISION_BY_ZERO)
-        rest = abs(left) % abs(right)
-        return -rest if left < 0 else rest
-
-    return rest_of
+    return (lambda *values: function(*values, *scale)) if scale else function
 
 
 def _shifted_date(sign: int) -> Apply:
-    return _within(lambda day, days: day + sign * days, (FIRST_DAY, LAST_DAY), DATE_OUT_OF_RANGE)
-
-
-def _multiplicity(_: Call) -> Apply:
-    def multiplicity(count: int) -> int:
-        if count < 0:
-            raise failure(NEGATIVE_MULTIPLICITY)
-        return count
-
-    return multiplicity
-
-
-def _part(call: Call) -> Apply:
-    """Returns one of the two parts of a numeric (`scalar.accumulation`)."""
-    scale, own = call.arguments[0].type.scale, call.type.scale
-    is_low = call.function == "low_part_numeric"
-
-    def part(value: Decimal) -> Decimal:
-        units = unscaled(value, scale)
-        high = abs(units) // 10**19 * (-1 if units < 0 else 1)
-        return scaled(units - high * 10**19, own) if is_low else scaled(high, own)
-
-    return part
-
-
-def _widened(call: Call) -> Apply:
-    scale = call.type.scale
-    return lambda value: to_scale(value, scale) if abs(unscaled(value, scale)) < 10**38 else None
-
-
-def _whole(call: Call) -> Apply:
-    """Returns the sum of which the arguments are the sums of parts (`scalar.accumulation`)."""
-    scale, high_scale = call.type.scale, call.arguments[0].type.scale
-
-    def whole(high: Decimal, low: Decimal) -> Decimal:
-        total = unscaled(high, high_scale) * 10**19 + unscaled(low, scale)
-        if abs(total) >= 10**38:
-            raise failure(NUMERIC_OVERFLOW)
-        return scaled(total, scale)
-
-    return whole
+    return within(lambda day, days: day + sign * days, (FIRST_DAY, LAST_DAY), DATE_OUT_OF_RANGE)
 
 
 def _read(call: Call) -> Apply:
@@ -498,12 +355,18 @@ def _read(call: Call) -> Apply:
     return read
 
 
+# Where a text may not be longer than its column: the blanks beyond are dropped, anything else is an error.
+for _short in _STRINGS:
+    for _kind, _other in ((Kind.VARCHAR, "varchar"), (Kind.CHAR, "bpchar")):
+        function(f"assign_{_short}_to_{_other}", (), _kind, fallible=True, of_call=True)(_read)
+
+
 def _to_mz_timestamp(apply: Apply) -> Apply:
-    return _within(apply, _TIMES, MZ_TIMESTAMP_OUT_OF_RANGE)
+    return within(apply, _TIMES, MZ_TIMESTAMP_OUT_OF_RANGE)
 
 
 def _of_mz_timestamp(_: Call) -> Apply:
-    return _within(lambda millis: millis * 1000, (0, (LAST_DAY + 1) * DAY - 1), TIMESTAMP_OUT_OF_RANGE)
+    return within(lambda millis: millis * 1000, (0, (LAST_DAY + 1) * DAY - 1), TIMESTAMP_OUT_OF_RANGE)
 
 
 def _epoch(call: Call) -> Apply:
@@ -543,12 +406,6 @@ def _jsonb_of_moment(call: Call) -> Apply:
     return lambda value: f'"{text(value).replace(" ", "T")}{zone}"'
 
 
-def _hexadecimal(call: Call) -> Apply:
-    """Returns the hexadecimal digits of an integer's bits."""
-    bits = 32 if call.function == "to_hex_int4" else 64
-    return lambda value: f"{value % 2**bits:x}"
-
-
 def _membership(call: Call) -> Apply:
     element = call.arguments[1].type.element
     assert element is not None
@@ -566,23 +423,11 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "cast_bool_to_int4": lambda _: int,
     "cast_int4_to_bool": lambda _: bool,
     **{f"cast_{kind}_to_text": lambda _: str for kind in _INTEGERS},
-    **{f"divide_{kind}": _quotient for kind in _INTEGERS},
-    **{f"modulo_{kind}": _remainder for kind in _INTEGERS},
-    **{f"bit_and_{kind}": lambda _: operator.and_ for kind in _INTEGERS},
-    **{f"bit_or_{kind}": lambda _: operator.or_ for kind in _INTEGERS},
-    **{f"bit_xor_{kind}": lambda _: operator.xor for kind in _INTEGERS},
-    **{f"bit_not_{kind}": lambda _: operator.invert for kind in _INTEGERS},
-    **{f"{name}_numeric": _rounding for name in ROUNDINGS},
-    **{f"{name}_numeric_int4": _rounding for name in ("round", "trunc")},
-    "divide_numeric": _exact_quotient,
-    "modulo_numeric": _exact_remainder,
-    "sign_numeric": _sign,
     "cast_numeric_to_text": _numeric_text,
     "cast_numeric_to_unconstrained": _numeric_text,
     **{f"cast_text_to_{kind}": _read for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)},
     **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS},
     **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
-    **{f"assign_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
     "array_output": lambda call: _each(call, output_of),
     **dict.fromkeys(("cast_elements", "assign_elements"), _cast_elements),
     "modified_elements": _modified_elements,
@@ -591,7 +436,6 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     "to_jsonb_bool": lambda _: lambda value: "true" if value else "false",
     "to_jsonb_numeric": _numeric_text,
     **{f"to_jsonb_{kind}": _jsonb_of_moment for kind in ("date", *_MOMENTS)},
-    **{f"to_hex_{kind}": _hexadecimal for kind in ("int4", "int8")},
     "cast_bytea_to_text": lambda _: lambda value: f"\\x{value.hex()}",
     "cast_uuid_to_text": lambda _: str,
     "cast_jsonb_to_text": lambda _: str,
@@ -605,12 +449,7 @@ _OWN: Mapping[str, Callable[[Call], Apply]] = {
     **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
     **{f"cast_mz_timestamp_to_{kind}": _of_mz_timestamp for kind in _MOMENTS},
     "cast_mz_timestamp_to_text": lambda _: str,
-    "step_mz_timestamp": lambda _: _within(lambda value: value + 1, _TIMES, STEP_OVERFLOW),
+    "step_mz_timestamp": lambda _: within(lambda value: value + 1, _TIMES, STEP_OVERFLOW),
     "extract_epoch_timestamp": _epoch,
     "extract_epoch_timestamptz": _epoch,
-    "multiplicity_int8": _multiplicity,
-    "low_part_numeric": _part,
-    "high_part_numeric": _part,
-    "whole_numeric": _whole,
-    "widened_numeric": _widened,
 }

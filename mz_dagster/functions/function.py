@@ -14,6 +14,9 @@ from enum import Enum
 from mz_dagster.functions.failure import Failure
 from mz_dagster.scalars.types import Kind, ScalarType, array_of
 
+#: The comparisons: operator -> part of a function's name.
+COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
 
 class Nullability(Enum):
     """Says when a result may be NULL."""
@@ -107,3 +110,14 @@ class Description:
 def list_of(element: ScalarType) -> TypeRule:
     """Returns the rule of a function whose result is an array of one type, or rows of it."""
     return lambda _: array_of(element)
+
+
+def mixed(kinds: Sequence[Kind], widest: Kind) -> tuple[tuple[Kind, Kind], ...]:
+    """Returns the pairs of different kinds of one family that are computed as the wider one, `widest`.
+
+    Example:
+        >>> [(left.name, right.name) for left, right in mixed((Kind.FLOAT4, Kind.FLOAT8), Kind.FLOAT8)]
+        [('FLOAT4', 'FLOAT8'), ('FLOAT8', 'FLOAT4')]
+    """
+    narrower = kinds[: kinds.index(widest)]
+    return tuple(pair for one in narrower for pair in ((one, widest), (widest, one)))

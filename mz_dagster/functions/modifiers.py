@@ -8,14 +8,14 @@ from typing import Any
 from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment
 from mz_dagster.functions.moments.interval_text import Span, narrowed
 from mz_dagster.functions.moments.timetz import rounded_timetz
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
 from mz_dagster.scalars.types import Kind, ScalarType
 
 #: 2000-01-01, from which PostgreSQL counts, and so rounds away.
 _EPOCH = 10_957 * DAY
 
 
-@pure("bounded_numeric", scaled=True)
+@function("bounded_numeric", (Kind.NUMERIC, Kind.INT4), Kind.NUMERIC, fallible=True, scaled=True)
 def bounded(value: Decimal, precision: int, scale: int) -> Decimal:
     """Returns a numeric of a scale that has no more digits than its type's precision.
 
@@ -28,7 +28,8 @@ def bounded(value: Decimal, precision: int, scale: int) -> Decimal:
     return value
 
 
-@pure("rounded_timestamp", "rounded_timestamptz")
+@function("rounded_timestamp", (Kind.TIMESTAMP, Kind.INT4), Kind.TIMESTAMP, fallible=True)
+@function("rounded_timestamptz", (Kind.TIMESTAMPTZ, Kind.INT4), Kind.TIMESTAMPTZ, fallible=True)
 def rounded_moment(moment: int, precision: int) -> int:
     """Returns a timestamp, with a zone or not, whose seconds have so many digits; what is infinite stays so.
 
@@ -41,7 +42,7 @@ def rounded_moment(moment: int, precision: int) -> int:
     return checked_moment(_EPOCH + _rounded(moment - _EPOCH, precision))
 
 
-@pure("rounded_time")
+@function("rounded_time", (Kind.TIME, Kind.INT4), Kind.TIME, fallible=True)
 def rounded_time(clock: int, precision: int) -> int:
     """Returns a time whose seconds have so many digits."""
     found = _rounded(clock, precision)
@@ -50,7 +51,7 @@ def rounded_time(clock: int, precision: int) -> int:
     return found
 
 
-@pure("narrowed_interval")
+@function("narrowed_interval", (Kind.INTERVAL, Kind.TEXT, Kind.INT4), Kind.INTERVAL, fallible=True)
 def narrowed_interval(span: Span, fields: str, precision: int) -> Span:
     """Returns an interval with the fields of its type, and so many digits of its seconds."""
     return narrowed(span, fields, precision)

@@ -21,7 +21,7 @@ Spark's workers get the code by value and may have nothing else. `evaluation` ca
 from __future__ import annotations
 
 # Each registers its functions.
-from mz_dagster.functions import modifiers  # noqa: F401
+from mz_dagster.functions import comparing, modifiers  # noqa: F401
 from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
 from mz_dagster.functions.arrays import arrays  # noqa: F401
 from mz_dagster.functions.catalog import catalog_functions  # noqa: F401
@@ -40,9 +40,11 @@ from mz_dagster.functions.moments import (  # noqa: F401
     zones,
 )
 from mz_dagster.functions.numbers import (  # noqa: F401
+    arithmetic,
     chance,
     decimals,
     degrees,
+    float_evaluation,
     floats,
     number_reading,
     number_templates,
@@ -52,9 +54,9 @@ from mz_dagster.functions.numbers import (  # noqa: F401
     unconstrained_sums,
 )
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
-from mz_dagster.functions.registry import DESCRIBED, PURE, RECORDS, SCALED
+from mz_dagster.functions.registry import DESCRIBED, PURE, RECORDS, REFUSED, SCALED
 from mz_dagster.functions.text import characters, enums, like_patterns, strings, texts  # noqa: F401
 
 PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 
-__all__ = ["DESCRIBED", "PURE", "RECORDS", "SCALED"]
+__all__ = ["DESCRIBED", "PURE", "RECORDS", "REFUSED", "SCALED"]

@@ -63,6 +63,8 @@ class Record:
 RECORDS: dict[str, Record] = {}
 #: What the SQL names of the records are for.
 DESCRIBED: dict[str, Description] = {}
+#: What PostgreSQL has and is not offered. It takes part in the resolution: no call silently means another function.
+REFUSED: list[Overload] = []
 #: References that take and return values in their plain form, by names in the table of functions.
 PURE: dict[str, Callable[..., Any]] = {}
 #: Those that take the scale of their result, a numeric, as a last argument.
@@ -70,6 +72,19 @@ SCALED: set[str] = set()
 #: References that depend on the types of a call: what returns the function of plain values for a call, None for a call
 #: that it does not know.
 BUILT: dict[str, Callable[[Call], Callable[..., Any] | None]] = {}
+
+
+def describe(*names: Named) -> None:
+    """Says what SQL names are for, those that `function` is not told about: of many functions of a kind."""
+    for one in names:
+        if one.says:
+            assert one.sql not in DESCRIBED, f"two descriptions of {one.sql}"
+            DESCRIBED[one.sql] = Description(one.says, one.example, one.gives)
+
+
+def refuse(sql: str, signature: tuple[Kind, ...], reason: str) -> None:
+    """Refuses calls of a function or operator over arguments of these kinds."""
+    REFUSED.append(Overload(sql, signature, "", refused=reason))
 
 
 def pure(*names: str, scaled: bool = False) -> Callable[[F], F]:
@@ -80,6 +95,17 @@ def pure(*names: str, scaled: bool = False) -> Callable[[F], F]:
             PURE[name] = reference
             if scaled:
                 SCALED.add(name)
+        return reference
+
+    return register
+
+
+def built(*names: str) -> Callable[[F], F]:
+    """Registers the decorated reference, as `BUILT` says, of functions that a family in the table declares."""
+
+    def register(reference: F) -> F:
+        for name in names:
+            BUILT[name] = reference
         return reference
 
     return register
@@ -143,9 +169,7 @@ def function(
     def register(reference: F) -> F:
         names = (sql,) if isinstance(sql, str) else sql
         returned = rows if isinstance(rows, Named) else Named(rows)
-        _describe(Named(names[0] if names else returned.sql, says, example, gives))
-        for one in (*also, returned):
-            _describe(one)
+        describe(Named(names[0] if names else returned.sql, says, example, gives), *also, returned)
         overloads = tuple(
             Overload(sql_name, signature, name, scale, result=type)
             for sql_name in (*names, *(one.sql for one in also))
@@ -155,15 +179,6 @@ def function(
         declared = Function(name, arguments, result, strict, fallible, nullability)
         assert name not in RECORDS, f"two records of {name}"
         RECORDS[name] = Record(declared, overloads, sets, internal)
-        if of_call:
-            BUILT[name] = reference
-            return reference
-        return pure(name, scaled=scaled)(reference)
+        return (built(name) if of_call else pure(name, scaled=scaled))(reference)
 
     return register
-
-
-def _describe(one: Named) -> None:
-    if one.says:
-        assert one.sql not in DESCRIBED, f"two descriptions of {one.sql}"
-        DESCRIBED[one.sql] = Description(one.says, one.example, one.gives)

@@ -19,9 +19,8 @@ from mz_dagster.functions.casts import (
     numeric_scale,
     short_name,
 )
-from mz_dagster.functions.comparing import COMPARISONS
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.function import Overload
+from mz_dagster.functions.function import COMPARISONS, Overload
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.moments.moment_table import (
     DATE_PARTS,

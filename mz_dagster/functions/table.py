@@ -34,27 +34,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from mz_dagster.functions.aggregates import aggregate_table as aggregates
+from mz_dagster.functions import evaluation  # noqa: F401  it has records
 from mz_dagster.functions.areas import functions as functions_of_areas
 from mz_dagster.functions.areas import overloads as overloads_of_areas
 from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
-from mz_dagster.functions.catalog import catalog_table as catalog
-from mz_dagster.functions.comparing import COMPARISONS
-from mz_dagster.functions.function import Function, Nullability, Overload, ScaleRule
+from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.moments import moment_table as moments
 from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
-from mz_dagster.functions.numbers import unconstrained_table as unconstrained
-from mz_dagster.functions.numbers.scales import (
-    first_scale,
-    greater_scale,
-    literal_scale,
-    no_scale,
-    quotient_scale,
-    sum_of_scales,
-)
-from mz_dagster.functions.references import RECORDS
+from mz_dagster.functions.references import RECORDS, REFUSED
 from mz_dagster.scalars.types import Kind
 
 _B, _I2, _I4, _I8 = Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8
@@ -168,10 +157,7 @@ def field_name(text: str) -> str:
 _INTERNAL = (
     # The next time after a time; the last one has none.
     Function("step_mz_timestamp", (_MZ,), _MZ, fallible=True),
-    Function("multiplicity_int8", (_I8,), _I8, fallible=True),
-    Function("unsigned_zero_float4", (_F4,), _F4),
-    Function("unsigned_zero_float8", (_F8,), _F8),
-    # Likewise within an array or record; what arrays are ordered by.
+    # Within an array or record.
     Function("unsigned_zeros", (), None),
     # Floating-point numbers, also within, beside whether they are -0.0, and back; see `plan/representations.py`.
     Function("represented_floats", (), None),
@@ -183,36 +169,11 @@ _INTERNAL = (
     Function("restored_parts", (), None),
     Function("order_array", (_ARRAY,), _ARRAY),
     Function("order_dimensioned", (Kind.DIMENSIONED,), _ARRAY),
-    Function("high_part_numeric", (_N,), _N),
-    Function("low_part_numeric", (_N,), _N),
-    Function("whole_numeric", (_N, _N), _N, fallible=True),
-    # The value at a greater scale, NULL where it has too many digits for that; see `plan/equality.py`.
-    Function("widened_numeric", (_N,), _N, nullability=Nullability.ALWAYS),
-    Function("limb_float8", (_F8,), _I4),
-    Function("digit_float8", (_F8, _I4), _I8),
-    Function("whole_float8", (_ARRAY,) * 5, _F8, fallible=True),
-    # What random() and gen_random_uuid() are in a row, by a statement's seed and the row's number.
-    Function("random_of_row", (_T, _I8), _F8),
-    Function("uuid_of_row", (_T, _I8), Kind.UUID),
     *moments.INTERNAL,
     *jsonb.INTERNAL,
-    *unconstrained.INTERNAL,
-    *aggregates.functions(),
-    *catalog.INTERNAL,
 )
 INTERNAL_FUNCTIONS = frozenset(
     [*(one.name for one in _INTERNAL), *(name for name, record in RECORDS.items() if record.internal)]
-)
-
-
-#: What a type's modifier makes of a value that is cast or assigned to it.
-_MODIFYING = (
-    Function("bounded_numeric", (_N, _I4), _N, fallible=True),
-    Function("rounded_timestamp", (_TS, _I4), _TS, fallible=True),
-    Function("rounded_timestamptz", (_TZ, _I4), _TZ, fallible=True),
-    Function("rounded_time", (Kind.TIME, _I4), Kind.TIME, fallible=True),
-    Function("rounded_timetz", (Kind.TIMETZ, _I4), Kind.TIMETZ, fallible=True),
-    Function("narrowed_interval", (Kind.INTERVAL, _T, _I4), Kind.INTERVAL, fallible=True),
 )
 
 
@@ -220,33 +181,10 @@ def _functions() -> Iterator[Function]:
     for name, (result, fallible, nullability) in GENERIC.items():
         yield Function(name, (), result, strict=False, fallible=fallible, nullability=nullability)
     yield Function("not", (_B,), _B)
-    yield from _MODIFYING
-    for kind in _SCALAR_KINDS:
-        for name in COMPARISONS.values():
-            yield Function(f"{name}_{short_name(kind)}", (kind, kind), _B)
-    for kind in (*_INTEGERS, _F4, _F8, _N):
-        short = short_name(kind)
-        for name in ("add", "subtract", "multiply", "divide"):
-            yield Function(f"{name}_{short}", (kind, kind), kind, fallible=True)
-        fallible = kind in _INTEGERS
-        yield Function(f"negate_{short}", (kind,), kind, fallible=fallible)
-        yield Function(f"abs_{short}", (kind,), kind, fallible=fallible)
-        if kind not in (_F4, _F8):
-            yield Function(f"modulo_{short}", (kind, kind), kind, fallible=True)
     yield Function("add_date_int4", (_D, _I4), _D, fallible=True)
     yield Function("add_int4_date", (_I4, _D), _D, fallible=True)
     yield Function("subtract_date_int4", (_D, _I4), _D, fallible=True)
     yield Function("subtract_date_date", (_D, _D), _I4, fallible=True)
-    yield Function("round_numeric", (_N,), _N, fallible=True)
-    yield Function("round_numeric_int4", (_N, _I4), _N, fallible=True)
-    yield Function("trunc_numeric", (_N,), _N)
-    yield Function("trunc_numeric_int4", (_N, _I4), _N, fallible=True)
-    yield Function("ceil_numeric", (_N,), _N, fallible=True)
-    yield Function("floor_numeric", (_N,), _N, fallible=True)
-    yield Function("sign_numeric", (_N,), _N)
-    for name in ("round", "trunc", "ceil", "floor", "sign"):
-        yield Function(f"{name}_float8", (_F8,), _F8)
-    yield Function("sqrt_float8", (_F8,), _F8, fallible=True)
     for field, (kinds, _) in EXTRACT_FIELDS.items():
         for kind in kinds:
             # Of what is infinite some fields are unknown, and the others errors.
@@ -276,10 +214,8 @@ FUNCTIONS: dict[str, Function] = {one.name: one for one in _functions()}
 
 
 def _overloads() -> Iterator[Overload]:
-    yield from _comparisons()
-    yield from _arithmetic()
-    yield from _rounding()
     yield from overloads_of_areas()
+    yield from REFUSED
     for record in RECORDS.values():
         yield from record.overloads
     yield Overload("not", (_B,), "not")
@@ -287,55 +223,6 @@ def _overloads() -> Iterator[Overload]:
     yield Overload("+", (_I4, _D), "add_int4_date")
     yield Overload("-", (_D, _I4), "subtract_date_int4")
     yield Overload("-", (_D, _D), "subtract_date_date")
-
-
-def _comparisons() -> Iterator[Overload]:
-    for operator, name in COMPARISONS.items():
-        for kind in _SCALAR_KINDS:
-            yield Overload(operator, (kind, kind), f"{name}_{short_name(kind)}")
-        yield Overload(operator, (Kind.ARRAY, Kind.ARRAY), "", refused="arrays can be returned, not computed with")
-        for group in (_INTEGERS, (_F4, _F8), (_D, _TS, _TZ)):
-            yield from _crossed(operator, name, group)
-
-
-def _crossed(operator: str, name: str, group: tuple[Kind, ...]) -> Iterator[Overload]:
-    """Yields PostgreSQL's operators over two kinds of one family: computed as the wider one."""
-    for i, left in enumerate(group):
-        for j, right in enumerate(group):
-            if i != j:
-                yield Overload(operator, (left, right), f"{name}_{short_name(group[max(i, j)])}")
-
-
-def _arithmetic() -> Iterator[Overload]:
-    names = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
-    scales: dict[str, ScaleRule] = {
-        "+": greater_scale, "-": greater_scale, "*": sum_of_scales, "/": quotient_scale,
-    }  # fmt: skip
-    for operator, name in names.items():
-        for kind in (*_INTEGERS, _F4, _F8):
-            yield Overload(operator, (kind, kind), f"{name}_{short_name(kind)}")
-        yield Overload(operator, (_N, _N), f"{name}_numeric", scales[operator])
-        yield from _crossed(operator, name, _INTEGERS)
-        yield from _crossed(operator, name, (_F4, _F8))
-    for name in ("%", "mod"):
-        for kind in _INTEGERS:
-            yield Overload(name, (kind, kind), f"modulo_{short_name(kind)}")
-        yield Overload(name, (_N, _N), "modulo_numeric", greater_scale)
-    for name, short in (("-", "negate"), ("abs", "abs"), ("@", "abs")):
-        for kind in (*_INTEGERS, _F4, _F8):
-            yield Overload(name, (kind,), f"{short}_{short_name(kind)}")
-        yield Overload(name, (_N,), f"{short}_numeric", first_scale)
-
-
-def _rounding() -> Iterator[Overload]:
-    for name in ("round", "trunc", "ceil", "floor", "sign"):
-        yield Overload(name, (_F8,), f"{name}_float8")
-        yield Overload(name, (_N,), f"{name}_numeric", no_scale)
-    yield Overload("ceiling", (_F8,), "ceil_float8")
-    yield Overload("ceiling", (_N,), "ceil_numeric", no_scale)
-    yield Overload("round", (_N, _I4), "round_numeric_int4", literal_scale)
-    yield Overload("trunc", (_N, _I4), "trunc_numeric_int4", literal_scale)
-    yield Overload("sqrt", (_F8,), "sqrt_float8")
 
 
 def _by_name(overloads: Iterable[Overload]) -> dict[str, tuple[Overload, ...]]:

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 from mz_dagster.functions.moments.interval import difference, product, total
 from mz_dagster.functions.moments.interval_text import Span
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 T = TypeVar("T")
 
 
-@pure("percentile_place_float8")
+@function("percentile_place_float8", (Kind.FLOAT8, Kind.INT8), Kind.INT4, fallible=True, internal=True)
 def percentile_place(fraction: float, n: int) -> int | None:
     """Returns the place, from 1, of the first of n values up to which there is the `fraction` of them.
 
@@ -26,13 +27,13 @@ def percentile_place(fraction: float, n: int) -> int | None:
     return max(1, math.ceil(fraction * n)) if n else None
 
 
-@pure("percentile_places_float8")
+@function("percentile_places_float8", (Kind.ARRAY, Kind.INT8), Kind.ARRAY, fallible=True, internal=True)
 def percentile_places(fractions: Sequence[float | None], n: int) -> list[int | None] | None:
     """Returns the place for each fraction."""
     return [None if one is None else percentile_place(one, n) for one in fractions] if n else None
 
 
-@pure("percentile_float8")
+@function("percentile_float8", (Kind.ARRAY, Kind.FLOAT8), Kind.FLOAT8, fallible=True, internal=True)
 def percentile(values: Sequence[float], fraction: float) -> float:
     """Returns what lies at the `fraction` of the way from the first to the last value, between two neighbours.
 
@@ -44,13 +45,13 @@ def percentile(values: Sequence[float], fraction: float) -> float:
     return low + share * (high - low) if share else low
 
 
-@pure("percentiles_float8")
+@function("percentiles_float8", (Kind.ARRAY, Kind.ARRAY), Kind.ARRAY, fallible=True, internal=True)
 def percentiles(values: Sequence[float], fractions: Sequence[float | None]) -> list[float | None]:
     """Returns what lies at each fraction of the way."""
     return [None if one is None else percentile(values, one) for one in fractions]
 
 
-@pure("percentile_interval")
+@function("percentile_interval", (Kind.ARRAY, Kind.FLOAT8), Kind.INTERVAL, fallible=True, internal=True)
 def percentile_interval(values: Sequence[Span], fraction: float) -> Span:
     """Returns what lies at the `fraction` of the way from the first to the last interval.
 
@@ -62,7 +63,7 @@ def percentile_interval(values: Sequence[Span], fraction: float) -> Span:
     return total(product(difference(high, low), share), low) if share else low
 
 
-@pure("percentiles_interval")
+@function("percentiles_interval", (Kind.ARRAY, Kind.ARRAY), Kind.ARRAY, fallible=True, internal=True)
 def percentiles_interval(values: Sequence[Span], fractions: Sequence[float | None]) -> list[Span | None]:
     """Returns what lies at each fraction of the way."""
     return [None if one is None else percentile_interval(values, one) for one in fractions]
@@ -75,7 +76,7 @@ def _neighbours(values: Sequence[T], fraction: float) -> tuple[T, T, float]:
     return values[math.floor(place)], values[math.ceil(place)], place - math.floor(place)
 
 
-@pure("mode_place_array")
+@function("mode_place_array", (Kind.ARRAY,), Kind.INT4, internal=True)
 def mode_place(values: Sequence[Hashable]) -> int:
     """Returns the place, from 1, of the first of the values that are most often there.
 

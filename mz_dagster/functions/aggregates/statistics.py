@@ -21,13 +21,14 @@ from fractions import Fraction
 
 from mz_dagster.functions.aggregates.sums import nearest, parsed
 from mz_dagster.functions.numbers.numerics import rounded_root
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: What a spread is if a value is not finite.
 _NAN = math.nan
 
 
-@pure("var_pop_float8")
+@function("var_pop_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def var_pop(n: int, total: str, squares: str) -> float | None:
     """Returns the variance of a population.
 
@@ -38,49 +39,55 @@ def var_pop(n: int, total: str, squares: str) -> float | None:
     return _shared(_spread(n, total, total, squares), n)
 
 
-@pure("var_samp_float8")
+@function("var_samp_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def var_samp(n: int, total: str, squares: str) -> float | None:
     """Returns the variance of a sample; none for a single value."""
     return _shared(_spread(n, total, total, squares), n - 1)
 
 
-@pure("stddev_pop_float8")
+@function("stddev_pop_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def stddev_pop(n: int, total: str, squares: str) -> float | None:
     """Returns the standard deviation of a population."""
     return _root(var_pop(n, total, squares))
 
 
-@pure("stddev_samp_float8")
+@function("stddev_samp_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def stddev_samp(n: int, total: str, squares: str) -> float | None:
     """Returns the standard deviation of a sample; none for a single value."""
     return _root(var_samp(n, total, squares))
 
 
-@pure("regr_sxx_float8")
+@function("regr_sxx_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def spread(n: int, total: str, squares: str) -> float | None:
     """Returns the sum of the squared distances from the mean."""
     return _shared(_spread(n, total, total, squares), 1)
 
 
-@pure("regr_sxy_float8")
+@function("regr_sxy_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def joint_spread(n: int, xs: str, ys: str, products: str) -> float | None:
     """Returns the sum of the products of the distances from the means."""
     return _shared(_spread(n, xs, ys, products), 1)
 
 
-@pure("covar_pop_float8")
+@function("covar_pop_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def covar_pop(n: int, xs: str, ys: str, products: str) -> float | None:
     """Returns the covariance of a population."""
     return _shared(_spread(n, xs, ys, products), n)
 
 
-@pure("covar_samp_float8")
+@function("covar_samp_float8", (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT), Kind.FLOAT8, fallible=True, internal=True)
 def covar_samp(n: int, xs: str, ys: str, products: str) -> float | None:
     """Returns the covariance of a sample; none for a single pair."""
     return _shared(_spread(n, xs, ys, products), n - 1)
 
 
-@pure("corr_float8")
+@function(
+    "corr_float8",
+    (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.FLOAT8,
+    fallible=True,
+    internal=True,
+)
 def corr(n: int, xs: str, ys: str, xxs: str, yys: str, xys: str) -> float | None:
     """Returns the correlation coefficient; none if x or y is the same in all pairs."""
     sxx, syy, sxy = _spread(n, xs, xs, xxs), _spread(n, ys, ys, yys), _spread(n, xs, ys, xys)
@@ -92,7 +99,13 @@ def corr(n: int, xs: str, ys: str, xxs: str, yys: str, xys: str) -> float | None
     return math.copysign(root, sxy) if sxy else 0.0
 
 
-@pure("regr_r2_float8")
+@function(
+    "regr_r2_float8",
+    (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.FLOAT8,
+    fallible=True,
+    internal=True,
+)
 def regr_r2(n: int, xs: str, ys: str, xxs: str, yys: str, xys: str) -> float | None:
     """Returns the square of the correlation coefficient; 1 if y is the same in all pairs, none if x is."""
     sxx, syy, sxy = _spread(n, xs, xs, xxs), _spread(n, ys, ys, yys), _spread(n, xs, ys, xys)
@@ -105,7 +118,13 @@ def regr_r2(n: int, xs: str, ys: str, xxs: str, yys: str, xys: str) -> float | N
     return nearest(sxy * sxy / (sxx * syy))
 
 
-@pure("regr_slope_float8")
+@function(
+    "regr_slope_float8",
+    (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.FLOAT8,
+    fallible=True,
+    internal=True,
+)
 def regr_slope(n: int, xs: str, ys: str, xxs: str, xys: str) -> float | None:
     """Returns the slope of the line that fits best; none if it is vertical."""
     sxx, sxy = _spread(n, xs, xs, xxs), _spread(n, xs, ys, xys)
@@ -114,7 +133,13 @@ def regr_slope(n: int, xs: str, ys: str, xxs: str, xys: str) -> float | None:
     return _NAN if isinstance(sxx, float) or isinstance(sxy, float) else nearest(sxy / sxx)
 
 
-@pure("regr_intercept_float8")
+@function(
+    "regr_intercept_float8",
+    (Kind.INT8, Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.FLOAT8,
+    fallible=True,
+    internal=True,
+)
 def regr_intercept(n: int, xs: str, ys: str, xxs: str, xys: str) -> float | None:
     """Returns where the line that fits best meets the y-axis; none if it is vertical."""
     sxx, sxy, sx, sy = _spread(n, xs, xs, xxs), _spread(n, xs, ys, xys), parsed(xs), parsed(ys)
@@ -147,7 +172,9 @@ def _root(value: float | None) -> float | None:
     return None if value is None else math.sqrt(abs(value))
 
 
-@pure("var_pop_numeric")
+@function(
+    "var_pop_numeric", (Kind.INT8, Kind.NUMERIC, Kind.NUMERIC, Kind.INT4), Kind.NUMERIC, fallible=True, internal=True
+)
 def numeric_var_pop(n: int, total: Decimal, squares: Decimal, scale: int) -> Decimal | None:
     """Returns the variance of a population of numerics, to `scale` digits.
 
@@ -158,19 +185,29 @@ def numeric_var_pop(n: int, total: Decimal, squares: Decimal, scale: int) -> Dec
     return _numeric(n, n, total, squares, scale, root=False)
 
 
-@pure("var_samp_numeric")
+@function(
+    "var_samp_numeric", (Kind.INT8, Kind.NUMERIC, Kind.NUMERIC, Kind.INT4), Kind.NUMERIC, fallible=True, internal=True
+)
 def numeric_var_samp(n: int, total: Decimal, squares: Decimal, scale: int) -> Decimal | None:
     """Returns the variance of a sample of numerics; none for a single one."""
     return _numeric(n, n - 1, total, squares, scale, root=False)
 
 
-@pure("stddev_pop_numeric")
+@function(
+    "stddev_pop_numeric", (Kind.INT8, Kind.NUMERIC, Kind.NUMERIC, Kind.INT4), Kind.NUMERIC, fallible=True, internal=True
+)
 def numeric_stddev_pop(n: int, total: Decimal, squares: Decimal, scale: int) -> Decimal | None:
     """Returns the standard deviation of a population of numerics."""
     return _numeric(n, n, total, squares, scale, root=True)
 
 
-@pure("stddev_samp_numeric")
+@function(
+    "stddev_samp_numeric",
+    (Kind.INT8, Kind.NUMERIC, Kind.NUMERIC, Kind.INT4),
+    Kind.NUMERIC,
+    fallible=True,
+    internal=True,
+)
 def numeric_stddev_samp(n: int, total: Decimal, squares: Decimal, scale: int) -> Decimal | None:
     """Returns the standard deviation of a sample of numerics; none for a single one."""
     return _numeric(n, n - 1, total, squares, scale, root=True)

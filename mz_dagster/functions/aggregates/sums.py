@@ -14,7 +14,8 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: Bits of a digit, and how many digits a product has.
 BITS = 24
@@ -31,7 +32,7 @@ _LOWEST = 2 * 53 + _LEAST_PRODUCT
 _NAN, _INFINITY, _NEGATIVE_INFINITY = -1, -2, -3
 
 
-@pure("product_digits_float8")
+@function("product_digits_float8", (Kind.FLOAT8, Kind.FLOAT8), Kind.ARRAY, internal=True)
 def product_digits(x: float, y: float) -> list[int]:
     """Returns the place of the lowest digit of a product, and its digits from there on, with its sign.
 
@@ -56,19 +57,19 @@ def product_digits(x: float, y: float) -> list[int]:
     return [limb, *(-(rest >> place & _MASK) for place in _PLACES)]
 
 
-@pure("exact_sum_float8")
+@function("exact_sum_float8", (Kind.ARRAY,) * 5, Kind.TEXT, internal=True)
 def exact_sum(limbs: Sequence[int], *digits: Sequence[int]) -> str | None:
     """Returns the exact sum of doubles from the sums of their digits by place; none if there was no value."""
     return _whole(limbs, digits, _LEAST)
 
 
-@pure("exact_product_sum_float8")
+@function("exact_product_sum_float8", (Kind.ARRAY,) * 7, Kind.TEXT, internal=True)
 def exact_product_sum(limbs: Sequence[int], *digits: Sequence[int]) -> str | None:
     """Returns the exact sum of products from the sums of their digits by place; none if there was no value."""
     return _whole(limbs, digits, _LEAST_PRODUCT)
 
 
-@pure("nearest_float8")
+@function("nearest_float8", (Kind.TEXT,), Kind.FLOAT8, fallible=True, internal=True)
 def nearest_float8(total: str) -> float:
     """Returns the double that is nearest to an exact sum.
 

@@ -18,6 +18,7 @@ from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW, failure
 from mz_dagster.functions.numbers.numerics import scaled, unscaled
+from mz_dagster.functions.registry import function
 from mz_dagster.functions.value_order import Key, nullable_key, order_key
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import Kind
@@ -115,7 +116,9 @@ def _bucket(call: Call) -> Callable[[Any, Sequence[Any]], int]:
     return bucket
 
 
-def _at_places(array: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
+@function("elements_array", (Kind.ARRAY, Kind.ARRAY), Kind.ARRAY, internal=True)
+def at_places(array: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
+    """Returns the elements at places that are counted from 1; NULL for none."""
     return [None if place is None else _subscript(array, place) for place in places]
 
 
@@ -181,7 +184,6 @@ STRICT_ARRAYS: Mapping[str, Builder] = {
     "array_ndims": lambda _: lambda array: 1 if array else None,
     "array_dims": lambda _: lambda array: f"[1:{len(array)}]" if array else None,
     "trim_array": lambda _: _trimmed,
-    "elements_array": lambda _: _at_places,
     "order_array": lambda _: _with_null_last,
     **{f"{name}_dimensioned": _compared(getattr(operator, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
     "dimensioned": lambda _: lambda *parts: parts,

@@ -6,8 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from mz_dagster.functions.registry import pure
+from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.registry import function
 from mz_dagster.scalars.type_ids import LABEL_IDS, TYPE_IDS
+from mz_dagster.scalars.types import Kind
 
 #: By object id.
 _SHOWN = {one.id: one.shown for one in (*TYPE_IDS.values(), *LABEL_IDS.values())} | {
@@ -44,7 +46,7 @@ def _interval_text(modifier: int) -> str:
     return f"interval {named[0]}{f' to {named[-1]}' if len(named) > 1 else ''}{precision}"
 
 
-@pure("formatted_type")
+@function("formatted_type", (Kind.INT8, Kind.INT8), Kind.TEXT, internal=True)
 def formatted_type(id: int, modifier: int) -> str:
     """Returns what PostgreSQL's `format_type` calls a type.
 
@@ -71,7 +73,7 @@ def formatted_type(id: int, modifier: int) -> str:
     return _interval_text(modifier) if id == _INTERVAL else shown
 
 
-@pure("looked_up")
+@function("looked_up", (), None, nullability=Nullability.ALWAYS, internal=True)
 def looked_up(keys: Sequence[Any], values: Sequence[Any], key: Any) -> Any:
     """Returns the value at the place of a key, None if that is not there.
 
@@ -83,7 +85,7 @@ def looked_up(keys: Sequence[Any], values: Sequence[Any], key: Any) -> Any:
     return values[place] if place < len(keys) and keys[place] == key else None
 
 
-@pure("pretty_size")
+@function("pretty_size", (Kind.INT8,), Kind.TEXT, internal=True)
 def pretty_size(size: int) -> str:
     """Returns a number of bytes as `pg_size_pretty` shows it: below 10,240 of a unit, halves rounded up.
 

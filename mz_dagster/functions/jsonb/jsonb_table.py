@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions.arrays.set_table import rows_of
-from mz_dagster.functions.comparing import comparing_functions, comparing_overloads
-from mz_dagster.functions.function import Function, Nullability, Overload
+from mz_dagster.functions.function import COMPARISONS, Function, Nullability, Overload
 from mz_dagster.scalars.types import JSONB, TEXT, Kind, ScalarType, record_of
 
 _J, _T, _I4, _B, _ARRAY = Kind.JSONB, Kind.TEXT, Kind.INT4, Kind.BOOL, Kind.ARRAY
@@ -118,7 +117,8 @@ PATH_FUNCTIONS = frozenset((*_PATH_OPERATORS, *(f"{name}{zoned}" for name, _, _ 
 
 def functions() -> Iterator[Function]:
     """Yields the implementations."""
-    yield from comparing_functions(_J)
+    for name in COMPARISONS.values():
+        yield Function(f"{name}_jsonb", (_J, _J), _B)
     found = {name: (arguments, result) for _, name, arguments, result in _FINDING}
     for name, (arguments, result) in found.items():
         yield Function(name, arguments, result, nullability=Nullability.ALWAYS)
@@ -147,7 +147,8 @@ def functions() -> Iterator[Function]:
 
 def overloads() -> Iterator[Overload]:
     """Yields the operators and functions."""
-    yield from comparing_overloads(_J)
+    for symbol, name in COMPARISONS.items():
+        yield Overload(symbol, (_J, _J), f"{name}_jsonb")
     for symbol, name, arguments, _ in _FINDING:
         yield Overload(symbol, arguments, name)
     for symbol, name, arguments, _, _ in _OTHERS:

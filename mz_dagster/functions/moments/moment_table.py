@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mz_dagster.functions.comparing import comparing_functions, comparing_overloads
-from mz_dagster.functions.function import Function, Nullability, Overload
+from mz_dagster.functions.function import COMPARISONS, Function, Nullability, Overload
 from mz_dagster.scalars.types import Kind
 
 _B, _I4, _F8, _N, _T = Kind.BOOL, Kind.INT4, Kind.FLOAT8, Kind.NUMERIC, Kind.TEXT
@@ -73,11 +72,6 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("+",), "add_interval_time", (_IV, _TM), _TM, False),
     (("-",), "subtract_time_interval", (_TM, _IV), _TM, False),
     (("-",), "subtract_time_time", (_TM, _TM), _IV, False),
-    (("+",), "add_date_timetz", (_D, _TMZ), _TZ, True),
-    (("+",), "add_timetz_date", (_TMZ, _D), _TZ, True),
-    (("+",), "add_timetz_interval", (_TMZ, _IV), _TMZ, False),
-    (("+",), "add_interval_timetz", (_IV, _TMZ), _TMZ, False),
-    (("-",), "subtract_timetz_interval", (_TMZ, _IV), _TMZ, False),
     (("+",), "add_interval", (_IV, _IV), _IV, True),
     (("-",), "subtract_interval", (_IV, _IV), _IV, True),
     (("-",), "negate_interval", (_IV,), _IV, True),
@@ -103,7 +97,6 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
     (("timezone",), "timezone_text_timestamptz", (_T, _TZ), _TS, True),
     (("timezone",), "timezone_interval_timestamp", (_IV, _TS), _TZ, True),
     (("timezone",), "timezone_interval_timestamptz", (_IV, _TZ), _TS, True),
-    (("timezone",), "timezone_interval_timetz", (_IV, _TMZ), _TMZ, True),
     (("isfinite",), "isfinite_date", (_D,), _B, False),
     (("isfinite",), "isfinite_timestamp", (_TS,), _B, False),
     (("isfinite",), "isfinite_timestamptz", (_TZ,), _B, False),
@@ -113,8 +106,8 @@ _FUNCTIONS: tuple[tuple[tuple[str, ...], str, tuple[Kind, ...], Kind, bool], ...
 
 def functions() -> Iterator[Function]:
     """Yields the implementations of this area."""
-    for kind in (_TM, _TMZ, _IV):
-        yield from comparing_functions(kind)
+    for name in COMPARISONS.values():
+        yield Function(f"{name}_interval", (_IV, _IV), _B)
     for _, name, arguments, result, fallible in _FUNCTIONS:
         yield Function(name, arguments, result, fallible=fallible)
     for short, kind in _SHOWN.items():
@@ -137,8 +130,8 @@ def functions() -> Iterator[Function]:
 
 def overloads() -> Iterator[Overload]:
     """Yields the SQL names of this area."""
-    for kind in (_TM, _TMZ, _IV):
-        yield from comparing_overloads(kind)
+    for symbol, name in COMPARISONS.items():
+        yield Overload(symbol, (_IV, _IV), f"{name}_interval")
     for names, implementation, arguments, _, _ in _FUNCTIONS:
         for name in names:
             yield Overload(name, arguments, implementation)

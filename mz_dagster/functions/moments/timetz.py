@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.moments.calendar import DAY, SECOND, checked_moment
 from mz_dagster.functions.moments.fields import clock_part, time_field
 from mz_dagster.functions.moments.interval_text import Span
 from mz_dagster.functions.moments.moment_text import timetz_of_text
 from mz_dagster.functions.moments.zones import offset_of, reading
-from mz_dagster.functions.registry import PURE, SqlFailure, pure
+from mz_dagster.functions.registry import PURE, SqlFailure, function, pure
+from mz_dagster.scalars.types import Kind
 from mz_dagster.scalars.values import ZonedTime
 
 FIELDS = (
@@ -47,7 +49,14 @@ def _time_of(moment: int) -> int:
     return ZonedTime(moment % DAY, 0).code
 
 
-@pure("timetz_of_timestamptz_in_zone")
+@function(
+    "timetz_of_timestamptz_in_zone",
+    (Kind.TEXT, Kind.TIMESTAMPTZ),
+    Kind.TIMETZ,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)
 def time_in_zone(zone: str, moment: int) -> int:
     """Returns what the clocks of a zone show at a moment, with their offset.
 
@@ -64,34 +73,43 @@ def _later(code: int, microseconds: int) -> int:
     return ZonedTime((clock + microseconds) % DAY, offset).code
 
 
-@pure("add_timetz_interval")
+@function("add_timetz_interval", (Kind.TIMETZ, Kind.INTERVAL), Kind.TIMETZ, sql="+")
 def _plus(code: int, span: Span) -> int:
     return _later(code, span[2])
 
 
-@pure("add_interval_timetz")
+@function("add_interval_timetz", (Kind.INTERVAL, Kind.TIMETZ), Kind.TIMETZ, sql="+")
 def _plus_too(span: Span, code: int) -> int:
     return _later(code, span[2])
 
 
-@pure("subtract_timetz_interval")
+@function("subtract_timetz_interval", (Kind.TIMETZ, Kind.INTERVAL), Kind.TIMETZ, sql="-")
 def _minus(code: int, span: Span) -> int:
     return _later(code, -span[2])
 
 
-@pure("add_date_timetz")
+@function("add_date_timetz", (Kind.DATE, Kind.TIMETZ), Kind.TIMESTAMPTZ, sql="+", fallible=True)
 def at_time(day: int, code: int) -> int:
     """Returns the moment of a day's time in its zone."""
     clock, offset = ZonedTime.of_code(code)
     return checked_moment(day * DAY + clock - offset * SECOND)
 
 
-@pure("add_timetz_date")
+@function("add_timetz_date", (Kind.TIMETZ, Kind.DATE), Kind.TIMESTAMPTZ, sql="+", fallible=True)
 def _at_time_too(code: int, day: int) -> int:
     return at_time(day, code)
 
 
-@pure("timezone_interval_timetz")
+@function(
+    "timezone_interval_timetz",
+    (Kind.INTERVAL, Kind.TIMETZ),
+    Kind.TIMETZ,
+    sql="timezone",
+    says="A moment in a time zone, or the instant that it is there: `AT TIME ZONE`.",
+    example="timezone('Europe/Berlin', timestamptz '2024-07-01 12:00+00')",
+    gives="2024-07-01 14:00:00",
+    fallible=True,
+)
 def shifted(zone: Span, code: int) -> int:
     """Returns what clocks with another offset show at a time.
 
@@ -104,7 +122,7 @@ def shifted(zone: Span, code: int) -> int:
     return ZonedTime((clock + (other - offset) * SECOND) % DAY, other).code
 
 
-@pure("rounded_timetz")
+@function("rounded_timetz", (Kind.TIMETZ, Kind.INT4), Kind.TIMETZ, fallible=True)
 def rounded_timetz(code: int, precision: int) -> int:
     """Returns a time with a zone whose seconds have so many digits."""
     clock, offset = ZonedTime.of_code(code)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from uuid import UUID
 
-from mz_dagster.functions.registry import pure
+from mz_dagster.functions.registry import function
+from mz_dagster.scalars.types import Kind
 
 
-@pure("random_of_row")
+@function("random_of_row", (Kind.TEXT, Kind.INT8), Kind.FLOAT8, internal=True)
 def random_of_row(seed: str, number: int) -> float:
     """Returns a double of at least 0 and less than 1.
 
@@ -19,7 +20,7 @@ def random_of_row(seed: str, number: int) -> float:
     return (int.from_bytes(_digest(seed, number)[:8]) >> 11) / 2**53
 
 
-@pure("uuid_of_row")
+@function("uuid_of_row", (Kind.TEXT, Kind.INT8), Kind.UUID, internal=True)
 def uuid_of_row(seed: str, number: int) -> str:
     """Returns a UUID of version 4.
 

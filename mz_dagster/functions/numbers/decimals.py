@@ -8,7 +8,18 @@ from __future__ import annotations
 
 import math
 from decimal import Context, Decimal, localcontext
+from functools import partial
 
+from mz_dagster.functions.numbers.digits import (
+    PRECISION,
+    exp_digits,
+    ln_digits,
+    log_digits,
+    places_of,
+    power_digits,
+    power_weight,
+    sqrt_digits,
+)
 from mz_dagster.functions.numbers.numerics import (
     ALL_DIGITS,
     EXACT,
@@ -18,25 +29,28 @@ from mz_dagster.functions.numbers.numerics import (
     rounded_root,
     scaled,
     unscaled,
-    weight,
 )
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.numbers.scales import at_least, greater_scale, no_scale
+from mz_dagster.functions.registry import Named, SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
-#: Enough for 38 digits that are right, whatever is lost on the way.
-_PRECISION = 60
 _LIMITS = {"int2": 2**15, "int4": 2**31, "int8": 2**63}
 #: SQL's names of integer types.
 INTEGER_NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
 
 
-def places_of(value: Decimal) -> int:
-    """Returns the decimal places of a finite number."""
-    exponent = value.as_tuple().exponent
-    assert isinstance(exponent, int)
-    return max(0, -exponent)
-
-
-@pure("sqrt_numeric", scaled=True)
+@function(
+    "sqrt_numeric",
+    (Kind.NUMERIC,),
+    Kind.NUMERIC,
+    sql="sqrt",
+    says="The square root.",
+    example="sqrt(2::float8)",
+    gives="1.4142135623730951",
+    fallible=True,
+    scale=at_least(18, sqrt_digits),
+    scaled=True,
+)
 def sqrt(value: Decimal, scale: int) -> Decimal:
     """Returns the square root.
 
@@ -52,25 +66,26 @@ def sqrt(value: Decimal, scale: int) -> Decimal:
     return fitted(rounded_root(value, digits), digits, scale)
 
 
-def sqrt_digits(value: Decimal) -> int:
-    """Returns how many decimal places PostgreSQL shows of `sqrt(value)`."""
-    return max(16 - ((weight(value) + 1) * 2 - 1), places_of(value))
-
-
-@pure("exp_numeric", scaled=True)
+@function(
+    "exp_numeric",
+    (Kind.NUMERIC,),
+    Kind.NUMERIC,
+    sql="exp",
+    says="e to the power of a number.",
+    example="exp(1::float8)",
+    gives="2.718281828459045",
+    fallible=True,
+    scale=at_least(18, exp_digits),
+    scaled=True,
+)
 def exp(value: Decimal, scale: int) -> Decimal:
     """Returns e to the power of `value`."""
     if value > 100:
         raise SqlFailure("22003", "numeric field overflow")
     if value < -6000:
         return fitted(Decimal(0), 0, scale)
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         return fitted(value.exp(), exp_digits(value), scale)
-
-
-def exp_digits(value: Decimal) -> int:
-    """Returns how many decimal places PostgreSQL shows of `exp(value)`."""
-    return max(16 - int(float(value) * 0.434294481903252), places_of(value))
 
 
 def check_logarithm(value: Decimal) -> None:
@@ -81,33 +96,52 @@ def check_logarithm(value: Decimal) -> None:
         raise SqlFailure("2201E", "cannot take logarithm of a negative number")
 
 
-def logarithm_weight(value: Decimal) -> int:
-    """Returns PostgreSQL's estimate of the decimal weight of a natural logarithm."""
-    if Decimal("0.9") <= value <= Decimal("1.1"):
-        return (value - 1).adjusted() if value != 1 else 0
-    return int(math.log10(abs(float(value.ln(Context(prec=17))))))
-
-
-@pure("ln_numeric", scaled=True)
+@function(
+    "ln_numeric",
+    (Kind.NUMERIC,),
+    Kind.NUMERIC,
+    sql="ln",
+    says="The natural logarithm.",
+    example="ln(2::float8)",
+    gives="0.6931471805599453",
+    fallible=True,
+    scale=at_least(30, ln_digits),
+    scaled=True,
+)
 def ln(value: Decimal, scale: int) -> Decimal:
     """Returns the natural logarithm."""
     check_logarithm(value)
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         return fitted(value.ln(), ln_digits(value), scale)
 
 
-def ln_digits(value: Decimal) -> int:
-    """Returns how many decimal places PostgreSQL shows of `ln(value)`, of a number that has one."""
-    return max(16 - logarithm_weight(value), places_of(value))
-
-
-@pure("log_numeric", scaled=True)
+@function(
+    "log_numeric",
+    (Kind.NUMERIC,),
+    Kind.NUMERIC,
+    sql="log",
+    says="The logarithm to the base 10, or to the first argument.",
+    example="log(100::float8)",
+    gives="2",
+    also=(Named("log10", "The logarithm to the base 10.", "log10(1000)", "3"),),
+    fallible=True,
+    scale=at_least(30, partial(log_digits, Decimal(10))),
+    scaled=True,
+)
 def log10(value: Decimal, scale: int) -> Decimal:
     """Returns the logarithm to the base 10."""
     return log(Decimal(10), value, scale)
 
 
-@pure("log_numeric_numeric", scaled=True)
+@function(
+    "log_numeric_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC),
+    Kind.NUMERIC,
+    sql="log",
+    fallible=True,
+    scale=at_least(30, log_digits),
+    scaled=True,
+)
 def log(base: Decimal, value: Decimal, scale: int) -> Decimal:
     """Returns the logarithm of `value` to a base.
 
@@ -119,16 +153,26 @@ def log(base: Decimal, value: Decimal, scale: int) -> Decimal:
     check_logarithm(value)
     if base == 1:
         raise SqlFailure("22012", "division by zero")
-    with localcontext(Context(prec=_PRECISION)):
+    with localcontext(Context(prec=PRECISION)):
         return fitted(value.ln() / base.ln(), log_digits(base, value), scale)
 
 
-def log_digits(base: Decimal, value: Decimal) -> int:
-    """Returns how many decimal places PostgreSQL shows of `log(base, value)`, of numbers that have one."""
-    return max(16 - (logarithm_weight(value) - logarithm_weight(base)), places_of(base), places_of(value))
-
-
-@pure("power_numeric", scaled=True)
+@function(
+    "power_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC),
+    Kind.NUMERIC,
+    sql="^",
+    says="The first number to the power of the second.",
+    example="2.0 ^ 0.5",
+    gives="1.4142135623730950",
+    also=(
+        Named("power", "The first number to the power of the second; also `pow`.", "power(2, 10)", "1024"),
+        Named("pow", "The same as `power`.", "pow(9::float8, 0.5)", "3"),
+    ),
+    fallible=True,
+    scale=at_least(16, power_digits),
+    scaled=True,
+)
 def power(base: Decimal, exponent: Decimal, scale: int) -> Decimal:
     """Returns `base` to the power of `exponent`.
 
@@ -143,8 +187,8 @@ def power(base: Decimal, exponent: Decimal, scale: int) -> Decimal:
         raise SqlFailure("2201F", "a negative number raised to a non-integer power yields a complex result")
     if base == 0:
         return fitted(Decimal(int(exponent == 0)), 16, scale)
-    with localcontext(Context(prec=_PRECISION)):
-        weight = _power_weight(base, exponent)
+    with localcontext(Context(prec=PRECISION)):
+        weight = power_weight(base, exponent)
         if weight > 40:
             raise SqlFailure("22003", "numeric field overflow")
         if weight < -1001:
@@ -153,17 +197,18 @@ def power(base: Decimal, exponent: Decimal, scale: int) -> Decimal:
         return fitted(base ** (exponent.to_integral_value() if whole else exponent), shown, scale)
 
 
-def power_digits(base: Decimal, exponent: Decimal) -> int:
-    """Returns how many decimal places PostgreSQL shows of `power(base, exponent)`, of a base other than zero."""
-    whole = exponent == exponent.to_integral_value()
-    return max(16 if whole else 16 - int(_power_weight(base, exponent)), places_of(base), places_of(exponent))
-
-
-def _power_weight(base: Decimal, exponent: Decimal) -> float:
-    return float(exponent) * float(base.copy_abs().log10(Context(prec=_PRECISION)))
-
-
-@pure("div_numeric", scaled=True)
+@function(
+    "div_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC),
+    Kind.NUMERIC,
+    sql="div",
+    says="The whole part of a quotient.",
+    example="div(9, 4)",
+    gives="2",
+    fallible=True,
+    scale=no_scale,
+    scaled=True,
+)
 def div(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the integer part of a quotient."""
     if right == 0:
@@ -172,19 +217,52 @@ def div(left: Decimal, right: Decimal, scale: int) -> Decimal:
         return fitted(left // right, 0, scale)
 
 
-@pure("gcd_numeric", scaled=True)
+@function(
+    "gcd_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC),
+    Kind.NUMERIC,
+    sql="gcd",
+    says="The greatest common divisor.",
+    example="gcd(1071, 462)",
+    gives="21",
+    fallible=True,
+    scale=greater_scale,
+    scaled=True,
+)
 def gcd(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the greatest common divisor, which numbers with decimal places have, too."""
     return fitted(scaled(math.gcd(unscaled(left, scale), unscaled(right, scale)), scale), scale, scale)
 
 
-@pure("lcm_numeric", scaled=True)
+@function(
+    "lcm_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC),
+    Kind.NUMERIC,
+    sql="lcm",
+    says="The least common multiple.",
+    example="lcm(1071, 462)",
+    gives="23562",
+    fallible=True,
+    scale=greater_scale,
+    scaled=True,
+)
 def lcm(left: Decimal, right: Decimal, scale: int) -> Decimal:
     """Returns the least common multiple."""
     return fitted(scaled(math.lcm(unscaled(left, scale), unscaled(right, scale)), scale), scale, scale)
 
 
-@pure("factorial_int8", scaled=True)
+@function(
+    "factorial_int8",
+    (Kind.INT8,),
+    Kind.NUMERIC,
+    sql="factorial",
+    says="The product of the whole numbers up to one.",
+    example="factorial(5)",
+    gives="120",
+    fallible=True,
+    scale=no_scale,
+    scaled=True,
+)
 def factorial(value: int, scale: int) -> Decimal:
     """Returns the factorial."""
     if value < 0:
@@ -194,7 +272,15 @@ def factorial(value: int, scale: int) -> Decimal:
     return Decimal(math.factorial(value))
 
 
-@pure("min_scale_numeric")
+@function(
+    "min_scale_numeric",
+    (Kind.NUMERIC,),
+    Kind.INT4,
+    sql="min_scale",
+    says="How many digits behind the point are needed.",
+    example="min_scale(8.4100)",
+    gives="2",
+)
 def min_scale(value: Decimal) -> int:
     """Returns how many decimal places a value needs."""
     return places_of(value.normalize(EXACT))
@@ -207,25 +293,25 @@ def bounded(value: int, kind: str) -> int:
     return value
 
 
-@pure("gcd_int4")
+@function("gcd_int4", (Kind.INT4, Kind.INT4), Kind.INT4, sql="gcd", fallible=True)
 def gcd_int4(left: int, right: int) -> int:
     """Returns the greatest common divisor."""
     return bounded(math.gcd(left, right), "int4")
 
 
-@pure("gcd_int8")
+@function("gcd_int8", (Kind.INT8, Kind.INT8), Kind.INT8, sql="gcd", fallible=True)
 def gcd_int8(left: int, right: int) -> int:
     """Returns the greatest common divisor."""
     return bounded(math.gcd(left, right), "int8")
 
 
-@pure("lcm_int4")
+@function("lcm_int4", (Kind.INT4, Kind.INT4), Kind.INT4, sql="lcm", fallible=True)
 def lcm_int4(left: int, right: int) -> int:
     """Returns the least common multiple."""
     return bounded(math.lcm(left, right), "int4")
 
 
-@pure("lcm_int8")
+@function("lcm_int8", (Kind.INT8, Kind.INT8), Kind.INT8, sql="lcm", fallible=True)
 def lcm_int8(left: int, right: int) -> int:
     """Returns the least common multiple."""
     return bounded(math.lcm(left, right), "int8")
@@ -236,31 +322,68 @@ def _wrapped(value: int, bits: int) -> int:
     return (value + half & (1 << bits) - 1) - half
 
 
-@pure("shift_left_int2")
+@function(
+    "to_hex_int4",
+    (Kind.INT4,),
+    Kind.TEXT,
+    sql="to_hex",
+    says="The hexadecimal digits of an integer.",
+    example="to_hex(2147483647)",
+    gives="7fffffff",
+)
+def to_hex_int4(value: int) -> str:
+    """Returns the hexadecimal digits of an integer's bits."""
+    return f"{value % 2**32:x}"
+
+
+@function("to_hex_int8", (Kind.INT8,), Kind.TEXT, sql="to_hex")
+def to_hex_int8(value: int) -> str:
+    """Returns the hexadecimal digits of an integer's bits."""
+    return f"{value % 2**64:x}"
+
+
+@function(
+    "shift_left_int2",
+    (Kind.INT2, Kind.INT4),
+    Kind.INT2,
+    sql="<<",
+    says="Bits shifted to the left.",
+    example="1 << 4",
+    gives="16",
+)
 def shift_left_int2(value: int, count: int) -> int:
     """Returns the bits moved to the left, computed with 32 bits, as PostgreSQL's machines do."""
     return _wrapped(value << (count & 31), 16)
 
 
-@pure("shift_left_int4")
+@function("shift_left_int4", (Kind.INT4, Kind.INT4), Kind.INT4, sql="<<")
 def shift_left_int4(value: int, count: int) -> int:
     """Returns the bits moved to the left."""
     return _wrapped(value << (count & 31), 32)
 
 
-@pure("shift_left_int8")
+@function("shift_left_int8", (Kind.INT8, Kind.INT4), Kind.INT8, sql="<<")
 def shift_left_int8(value: int, count: int) -> int:
     """Returns the bits moved to the left."""
     return _wrapped(value << (count & 63), 64)
 
 
-@pure("shift_right_int2", "shift_right_int4")
+@function(
+    "shift_right_int2",
+    (Kind.INT2, Kind.INT4),
+    Kind.INT2,
+    sql=">>",
+    says="Bits shifted to the right.",
+    example="8 >> 2",
+    gives="2",
+)
+@function("shift_right_int4", (Kind.INT4, Kind.INT4), Kind.INT4, sql=">>")
 def shift_right(value: int, count: int) -> int:
     """Returns the bits moved to the right; the sign stays."""
     return value >> (count & 31)
 
 
-@pure("shift_right_int8")
+@function("shift_right_int8", (Kind.INT8, Kind.INT4), Kind.INT8, sql=">>")
 def shift_right_int8(value: int, count: int) -> int:
     """Returns the bits moved to the right; the sign stays."""
     return value >> (count & 63)
@@ -274,7 +397,16 @@ def check_buckets(count: int, *, equal: bool) -> None:
         raise SqlFailure("2201G", "lower bound cannot equal upper bound")
 
 
-@pure("width_bucket_numeric")
+@function(
+    "width_bucket_numeric",
+    (Kind.NUMERIC, Kind.NUMERIC, Kind.NUMERIC, Kind.INT4),
+    Kind.INT4,
+    sql="width_bucket",
+    says="In which of so many buckets of one width, between two bounds, a number lies.",
+    example="width_bucket(5.35, 0.024, 10.06, 5)",
+    gives="3",
+    fallible=True,
+)
 def width_bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int:
     """Returns the number of the bucket, of `count` of equal width, that a value falls into.
 
@@ -305,7 +437,13 @@ def bucket(value: Decimal, low: Decimal, high: Decimal, count: int) -> int:
     return bounded((units + 5) // 10 // 10**digits + 1, "int4")
 
 
-@pure("width_bucket_float8")
+@function(
+    "width_bucket_float8",
+    (Kind.FLOAT8, Kind.FLOAT8, Kind.FLOAT8, Kind.INT4),
+    Kind.INT4,
+    sql="width_bucket",
+    fallible=True,
+)
 def width_bucket_float8(value: float, low: float, high: float, count: int) -> int:
     """Returns the number of the bucket, of `count` of equal width, that a value falls into."""
     if count <= 0:

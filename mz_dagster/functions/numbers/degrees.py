@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _RADIANS_PER_DEGREE = 0.0174532925199432957692
 _SIN_30 = math.sin(30.0 * _RADIANS_PER_DEGREE)
@@ -78,7 +79,16 @@ def _without_minus_zero(function: Callable[[float], float]) -> Callable[[float],
     return lambda angle: function(angle) or 0.0
 
 
-@pure("asind_float8")
+@function(
+    "asind_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="asind",
+    says="The inverse sine, in degrees.",
+    example="asind(0.5)",
+    gives="30",
+    fallible=True,
+)
 def asind(sine: float) -> float:
     """Returns the angle of a sine.
 
@@ -90,20 +100,45 @@ def asind(sine: float) -> float:
     return math.copysign(_angle_of_sine(abs(sine)), sine) if sine < 0 else _angle_of_sine(sine)
 
 
-@pure("acosd_float8")
+@function(
+    "acosd_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="acosd",
+    says="The inverse cosine, in degrees.",
+    example="acosd(0.5)",
+    gives="60",
+    fallible=True,
+)
 def acosd(cosine: float) -> float:
     """Returns the angle of a cosine."""
     _check_ratio(cosine)
     return _angle_of_cosine(cosine) if not cosine < 0 else 90.0 + _angle_of_sine(-cosine)
 
 
-@pure("atand_float8")
+@function(
+    "atand_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="atand",
+    says="The inverse tangent, in degrees.",
+    example="atand(1)",
+    gives="45",
+)
 def atand(tangent: float) -> float:
     """Returns the angle of a tangent."""
     return math.atan(tangent) / _ATAN_ONE * 45.0
 
 
-@pure("atan2d_float8")
+@function(
+    "atan2d_float8",
+    (Kind.FLOAT8, Kind.FLOAT8),
+    Kind.FLOAT8,
+    sql="atan2d",
+    says="The inverse tangent of a quotient, in degrees, in its quadrant.",
+    example="atan2d(1, 0)",
+    gives="90",
+)
 def atan2d(y: float, x: float) -> float:
     """Returns the angle of the point (x, y)."""
     return math.atan2(y, x) / _ATAN_ONE * 45.0
@@ -122,7 +157,43 @@ def _angle_of_cosine(cosine: float) -> float:
     return 90.0 - math.asin(cosine) / _ASIN_HALF * 30.0 if cosine <= 0.5 else math.acos(cosine) / _ACOS_HALF * 60.0
 
 
-pure("sind_float8")(_in_quadrant(_sine, -1, -1, 1))
-pure("cosd_float8")(_in_quadrant(_cosine, 1, 1, -1))
-pure("tand_float8")(_without_minus_zero(_in_quadrant(_tangent, -1, -1, -1)))
-pure("cotd_float8")(_without_minus_zero(_in_quadrant(_cotangent, -1, -1, -1)))
+function(
+    "sind_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="sind",
+    says="The sine, of degrees.",
+    example="sind(30)",
+    gives="0.5",
+    fallible=True,
+)(_in_quadrant(_sine, -1, -1, 1))
+function(
+    "cosd_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="cosd",
+    says="The cosine, of degrees.",
+    example="cosd(60)",
+    gives="0.5",
+    fallible=True,
+)(_in_quadrant(_cosine, 1, 1, -1))
+function(
+    "tand_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="tand",
+    says="The tangent, of degrees.",
+    example="tand(45)",
+    gives="1",
+    fallible=True,
+)(_without_minus_zero(_in_quadrant(_tangent, -1, -1, -1)))
+function(
+    "cotd_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="cotd",
+    says="The cotangent, of degrees.",
+    example="cotd(45)",
+    gives="1",
+    fallible=True,
+)(_without_minus_zero(_in_quadrant(_cotangent, -1, -1, -1)))

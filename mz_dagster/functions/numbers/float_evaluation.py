@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from ctypes import c_float
 from typing import Any
 
 from mz_dagster.functions.aggregates.sums import BITS, exact_sum, nearest_float8
 from mz_dagster.functions.errors import DIVISION_BY_ZERO, FLOAT_OVERFLOW, FLOAT_UNDERFLOW, failure, out_of_range
+from mz_dagster.functions.function import COMPARISONS, mixed
 from mz_dagster.functions.literals import INTEGER_RANGES
+from mz_dagster.functions.registry import Named, built, function, pure
 from mz_dagster.functions.value_order import order_key
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import FLOAT8, Kind
@@ -23,8 +25,7 @@ from mz_dagster.scalars.types import FLOAT8, Kind
 #: Returns what a strict function makes of arguments that are not NULL, for a call.
 Builder = Callable[[Call], Callable[..., Any]]
 
-_KINDS = ("float4", "float8")
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_KINDS = {Kind.FLOAT4: "float4", Kind.FLOAT8: "float8"}
 #: From here on every double is whole.
 _WHOLE = 2.0**52
 #: Of a double: the bits of its mantissa, and the exponent of its least unit.
@@ -102,20 +103,45 @@ def _to_integer(call: Call) -> Callable[..., int]:
     return computed
 
 
-def _whole(function: Callable[[float], int]) -> Builder:
-    """Returns the rounding of doubles by `function`; what becomes zero keeps its sign."""
+def _whole(whole: Callable[[float], int]) -> Callable[[float], float]:
+    """Returns the rounding of doubles by `whole`; what becomes zero keeps its sign."""
 
     def computed(value: float) -> float:
-        return math.copysign(float(function(value)), value) if abs(value) < _WHOLE else value
+        return math.copysign(float(whole(value)), value) if abs(value) < _WHOLE else value
 
-    return lambda _: computed
+    return computed
 
 
-def _sign(value: float) -> float:
+def _as_it_is(value: float) -> float:
+    return value
+
+
+def _unsigned(value: float) -> float:
+    return value or 0.0
+
+
+@function("pi", (), Kind.FLOAT8, sql="pi", says="The number pi.", example="pi()", gives="3.141592653589793")
+def pi() -> float:
+    """Returns the number pi."""
+    return math.pi
+
+
+@function("sign_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql="sign")
+def sign(value: float) -> float:
+    """Returns -1, 0 or 1; 0 of NaN."""
     return float((value > 0) - (value < 0))
 
 
-def _root(value: float) -> float:
+@function(
+    "sqrt_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="sqrt",
+    also=(Named("|/", "The square root, of a double.", "|/ 25.0", "5"),),
+    fallible=True,
+)
+def root(value: float) -> float:
+    """Returns the square root."""
     if value < 0:
         raise failure("2201F cannot take square root of a negative number")
     return math.sqrt(value)
@@ -135,13 +161,17 @@ def _exponent(value: float) -> int:
     return max(0, math.frexp(value)[1] - MANTISSA - LEAST)
 
 
-def _limb(value: float) -> int:
+@function("limb_float8", (Kind.FLOAT8,), Kind.INT4, internal=True)
+def limb(value: float) -> int:
+    """Returns the place of a number's least digit, or what stands for what is no finite number."""
     if math.isfinite(value):
         return _exponent(value) // BITS
     return NAN if math.isnan(value) else INFINITY if value > 0 else NEGATIVE_INFINITY
 
 
-def _digit(value: float, place: int) -> int:
+@function("digit_float8", (Kind.FLOAT8, Kind.INT4), Kind.INT8, internal=True)
+def digit(value: float, place: int) -> int:
+    """Returns the digit of a finite number at a place, counted from that of `limb`."""
     if not math.isfinite(value):
         return 0
     exponent = _exponent(value)
@@ -150,31 +180,38 @@ def _digit(value: float, place: int) -> int:
     return -found if value < 0 else found
 
 
-def _exact_whole(limbs: Sequence[int], *digits: Sequence[int]) -> float | None:
+@function("whole_float8", (Kind.ARRAY,) * 5, Kind.FLOAT8, fallible=True, internal=True)
+def exact_whole(limbs: Sequence[int], *digits: Sequence[int]) -> float | None:
+    """Returns the number nearest to the sum of digits at places; none of no number."""
     total = exact_sum(limbs, *digits)
     return None if total is None else nearest_float8(total)
 
 
-FLOATS: Mapping[str, Builder] = {
-    **{f"{name}_{kind}": _compared(getattr(operator, name)) for name in _COMPARISONS for kind in _KINDS},
-    **{f"add_{kind}": _sum(operator.add) for kind in _KINDS},
-    **{f"subtract_{kind}": _sum(operator.sub) for kind in _KINDS},
-    **{f"multiply_{kind}": _product for kind in _KINDS},
-    **{f"divide_{kind}": _quotient for kind in _KINDS},
-    **{f"negate_{kind}": lambda _: operator.neg for kind in _KINDS},
-    **{f"abs_{kind}": lambda _: abs for kind in _KINDS},
-    **{f"cast_{one}_to_{other}": _to_integer for one in _KINDS for other in ("int2", "int4", "int8")},
-    **{f"unsigned_zero_{kind}": lambda _: lambda value: value or 0.0 for kind in _KINDS},
-    "cast_float4_to_float8": lambda _: lambda value: value,
-    "cast_float8_to_float4": lambda _: _narrowed,
-    "round_float8": _whole(round),
-    "ceil_float8": _whole(math.ceil),
-    "floor_float8": _whole(math.floor),
-    "trunc_float8": _whole(math.trunc),
-    "sign_float8": lambda _: _sign,
-    "sqrt_float8": lambda _: _root,
-    "pi": lambda _: lambda: math.pi,
-    "limb_float8": lambda _: _limb,
-    "digit_float8": lambda _: _digit,
-    "whole_float8": lambda _: _exact_whole,
-}
+for _kind, _short in _KINDS.items():
+    _pair, _mixed = (_kind, _kind), mixed(tuple(_KINDS), _kind)
+    for _symbol, _name in COMPARISONS.items():
+        function(f"{_name}_{_short}", _pair, Kind.BOOL, sql=_symbol, signatures=_mixed, of_call=True)(
+            _compared(getattr(operator, _name))
+        )
+    for _name, _symbol, _builder in (
+        ("add", "+", _sum(operator.add)),
+        ("subtract", "-", _sum(operator.sub)),
+        ("multiply", "*", _product),
+        ("divide", "/", _quotient),
+    ):
+        function(f"{_name}_{_short}", _pair, _kind, sql=_symbol, signatures=_mixed, fallible=True, of_call=True)(
+            _builder
+        )
+    function(f"negate_{_short}", (_kind,), _kind, sql="-")(operator.neg)
+    function(f"abs_{_short}", (_kind,), _kind, sql=("abs", "@"))(abs)
+    built(*(f"cast_{_short}_to_{other}" for other in ("int2", "int4", "int8")))(_to_integer)
+    function(f"unsigned_zero_{_short}", (_kind,), _kind, internal=True)(_unsigned)
+pure("cast_float4_to_float8")(_as_it_is)
+pure("cast_float8_to_float4")(_narrowed)
+for _name, _names, _function in (
+    ("round", "round", round),
+    ("trunc", "trunc", math.trunc),
+    ("ceil", ("ceil", "ceiling"), math.ceil),
+    ("floor", "floor", math.floor),
+):
+    function(f"{_name}_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql=_names)(_whole(_function))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from mz_dagster.functions.numbers.decimals import places_of
+from mz_dagster.functions.numbers.digits import places_of
 from mz_dagster.functions.numbers.numerics import EXACT
 from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure

@@ -6,17 +6,54 @@ character, whichever it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.numbers.number_templates import Template, template_of
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind, ScalarType
 
 _EXACT = Context(prec=200)
 #: What separators and currency symbols do not stand for.
 _DATA = "0123456789.,+-"
 
 
-@pure("to_number_text_text", scaled=True)
+def scale_of_template(template: str) -> int:
+    """Returns how many digits a template has behind the point."""
+    return template_of(template).after
+
+
+def scale_of_literal(_: Sequence[ScalarType], values: Sequence[object]) -> int | Failure:
+    """Returns the scale of the number that a template makes, which is a literal; or why there is none."""
+    template = values[1] if len(values) > 1 else None
+    if not isinstance(template, str):
+        return Failure(
+            "0A000",
+            "a template of to_number that is not a literal is not supported",
+            "Quote it: how many digits it has behind the point is the scale of the result.",
+        )
+    try:
+        return scale_of_template(template)
+    except SqlFailure as failure:
+        sqlstate, message = str(failure).split(" ", 1)
+        return Failure(sqlstate, message)
+
+
+@function(
+    "to_number_text_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.NUMERIC,
+    sql="to_number",
+    says="The number that a text spells by a template.",
+    example="to_number('12,454.8-', '99G999D9S')",
+    gives="-12454.8",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    scale=scale_of_literal,
+    scaled=True,
+)
 def number_by_template(text: str, template: str, scale: int) -> Decimal | None:
     """Returns the number that `text` spells by a template; NULL for an empty one.
 
@@ -34,11 +71,6 @@ def number_by_template(text: str, template: str, scale: int) -> Decimal | None:
     if abs(found) >= Decimal(10) ** min(form.before, 38 - scale):
         raise SqlFailure("22003", "numeric field overflow")
     return found if found else abs(found)
-
-
-def scale_of_template(template: str) -> int:
-    """Returns how many digits a template has behind the point."""
-    return template_of(template).after
 
 
 class _Reading:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _EXACT = Context(prec=200)
 _DOUBLE_DIGITS = 15
@@ -137,7 +138,8 @@ def _sign(template: Template, flags: set[str], pattern: str) -> None:
             flags |= {"MI", "PL"} if pattern == "SG" else {pattern}
 
 
-@pure("to_char_int4", "to_char_int8")
+@function("to_char_int4", (Kind.INT4, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
+@function("to_char_int8", (Kind.INT8, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
 def integer_text(value: int, template: str) -> str:
     """Returns an integer as the template says.
 
@@ -150,7 +152,7 @@ def integer_text(value: int, template: str) -> str:
     return _shown(form, "-" if value < 0 else "+", digits)
 
 
-@pure("to_char_numeric")
+@function("to_char_numeric", (Kind.NUMERIC, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
 def numeric_text(value: Decimal, template: str) -> str:
     """Returns a numeric as the template says.
 
@@ -163,13 +165,13 @@ def numeric_text(value: Decimal, template: str) -> str:
     return _shown(form, "-" if rounded < 0 else "+", f"{abs(rounded):f}")
 
 
-@pure("to_char_float8")
+@function("to_char_float8", (Kind.FLOAT8, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
 def float8_text(value: float, template: str) -> str:
     """Returns a double as the template says, with its first 15 digits at most."""
     return _float_text(value, template, _DOUBLE_DIGITS)
 
 
-@pure("to_char_float4")
+@function("to_char_float4", (Kind.FLOAT4, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
 def float4_text(value: float, template: str) -> str:
     """Returns a single-precision number as the template says, with its first 6 digits at most."""
     return _float_text(value, template, _SINGLE_DIGITS)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import Named, SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: The functions whose last digit is the C library's.
 OF_THE_C_LIBRARY = frozenset(
@@ -33,7 +34,7 @@ def underflow() -> SqlFailure:
     return SqlFailure("22003", "value out of range: underflow")
 
 
-@pure("exp_float8")
+@function("exp_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql="exp", fallible=True)
 def exp(value: float) -> float:
     """Returns e to the power of `value`."""
     if not math.isfinite(value):
@@ -47,13 +48,13 @@ def exp(value: float) -> float:
     return result
 
 
-@pure("ln_float8")
+@function("ln_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql="ln", fallible=True)
 def ln(value: float) -> float:
     """Returns the natural logarithm."""
     return _logarithm(math.log, value)
 
 
-@pure("log_float8")
+@function("log_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql=("log", "log10"), fallible=True)
 def log10(value: float) -> float:
     """Returns the logarithm to the base 10."""
     return _logarithm(math.log10, value)
@@ -67,7 +68,7 @@ def _logarithm(function: Callable[[float], float], value: float) -> float:
     return function(value)
 
 
-@pure("power_float8")
+@function("power_float8", (Kind.FLOAT8, Kind.FLOAT8), Kind.FLOAT8, sql=("^", "power", "pow"), fallible=True)
 def power(base: float, exponent: float) -> float:
     """Returns `base` to the power of `exponent`.
 
@@ -92,7 +93,16 @@ def power(base: float, exponent: float) -> float:
     return result
 
 
-@pure("cbrt_float8")
+@function(
+    "cbrt_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="||/",
+    says="The cube root, of a double.",
+    example="||/ 27.0",
+    gives="3.0000000000000004",
+    also=(Named("cbrt", "The cube root.", "cbrt(27.0)", "3.0000000000000004"),),
+)
 def cbrt(value: float) -> float:
     """Returns the cube root."""
     return math.cbrt(value)
@@ -132,14 +142,32 @@ def _large(function: Callable[[float], float]) -> Callable[[float], float]:
     return grown
 
 
-@pure("cot_float8")
+@function(
+    "cot_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="cot",
+    says="The cotangent, of radians.",
+    example="cot(0.5)",
+    gives="1.830487721712452",
+    fallible=True,
+)
 def cot(value: float) -> float:
     """Returns the cotangent."""
     tangent = _finite(math.tan)(value)
     return math.copysign(math.inf, tangent) if tangent == 0 else 1.0 / tangent
 
 
-@pure("atanh_float8")
+@function(
+    "atanh_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="atanh",
+    says="The inverse hyperbolic tangent.",
+    example="atanh(0.25)",
+    gives="0.25541281188299536",
+    fallible=True,
+)
 def atanh(value: float) -> float:
     """Returns the inverse hyperbolic tangent, infinite at -1 and 1."""
     if abs(value) == 1:
@@ -147,13 +175,30 @@ def atanh(value: float) -> float:
     return _within(math.atanh, -1, 1)(value)
 
 
-@pure("atan2_float8")
+@function(
+    "atan2_float8",
+    (Kind.FLOAT8, Kind.FLOAT8),
+    Kind.FLOAT8,
+    sql="atan2",
+    says="The inverse tangent of a quotient, in radians, in its quadrant.",
+    example="atan2(1, 0)",
+    gives="1.5707963267948966",
+)
 def atan2(y: float, x: float) -> float:
     """Returns the angle of the point (x, y)."""
     return math.atan2(y, x)
 
 
-@pure("degrees_float8")
+@function(
+    "degrees_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="degrees",
+    says="Radians as degrees.",
+    example="degrees(0.5)",
+    gives="28.64788975654116",
+    fallible=True,
+)
 def degrees(radians: float) -> float:
     """Returns an angle in degrees."""
     result = radians / _RADIANS_PER_DEGREE
@@ -162,7 +207,16 @@ def degrees(radians: float) -> float:
     return result
 
 
-@pure("radians_float8")
+@function(
+    "radians_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="radians",
+    says="Degrees as radians.",
+    example="radians(45.0)",
+    gives="0.7853981633974483",
+    fallible=True,
+)
 def radians(degrees: float) -> float:
     """Returns an angle in radians."""
     result = degrees * _RADIANS_PER_DEGREE
@@ -171,17 +225,102 @@ def radians(degrees: float) -> float:
     return result
 
 
-for _name, _function in {
-    "sin": _finite(math.sin),
-    "cos": _finite(math.cos),
-    "tan": _finite(math.tan),
-    "asin": _within(math.asin, -1, 1),
-    "acos": _within(math.acos, -1, 1),
-    "atan": math.atan,
-    "sinh": _large(math.sinh),
-    "cosh": _large(math.cosh),
-    "tanh": math.tanh,
-    "asinh": math.asinh,
-    "acosh": _within(math.acosh, 1, math.inf),
-}.items():
-    pure(f"{_name}_float8")(_function)
+function(
+    "sin_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="sin",
+    says="The sine, of radians.",
+    example="sin(1)",
+    gives="0.8414709848078965",
+    fallible=True,
+)(_finite(math.sin))
+function(
+    "cos_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="cos",
+    says="The cosine, of radians.",
+    example="cos(0)",
+    gives="1",
+    fallible=True,
+)(_finite(math.cos))
+function(
+    "tan_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="tan",
+    says="The tangent, of radians.",
+    example="tan(1)",
+    gives="1.5574077246549023",
+    fallible=True,
+)(_finite(math.tan))
+function(
+    "asin_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="asin",
+    says="The inverse sine, in radians.",
+    example="asin(1)",
+    gives="1.5707963267948966",
+    fallible=True,
+)(_within(math.asin, -1, 1))
+function(
+    "acos_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="acos",
+    says="The inverse cosine, in radians.",
+    example="acos(1)",
+    gives="0",
+    fallible=True,
+)(_within(math.acos, -1, 1))
+function(
+    "atan_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="atan",
+    says="The inverse tangent, in radians.",
+    example="atan(1)",
+    gives="0.7853981633974483",
+)(math.atan)
+function(
+    "sinh_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="sinh",
+    says="The hyperbolic sine.",
+    example="sinh(1)",
+    gives="1.1752011936438014",
+)(_large(math.sinh))
+function(
+    "cosh_float8", (Kind.FLOAT8,), Kind.FLOAT8, sql="cosh", says="The hyperbolic cosine.", example="cosh(0)", gives="1"
+)(_large(math.cosh))
+function(
+    "tanh_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="tanh",
+    says="The hyperbolic tangent.",
+    example="tanh(1)",
+    gives="0.7615941559557649",
+)(math.tanh)
+function(
+    "asinh_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="asinh",
+    says="The inverse hyperbolic sine.",
+    example="asinh(1)",
+    gives="0.881373587019543",
+)(math.asinh)
+function(
+    "acosh_float8",
+    (Kind.FLOAT8,),
+    Kind.FLOAT8,
+    sql="acosh",
+    says="The inverse hyperbolic cosine.",
+    example="acosh(1)",
+    gives="0",
+    fallible=True,
+)(_within(math.acosh, 1, math.inf))

@@ -30,8 +30,10 @@ from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 
 from mz_dagster.functions.errors import NUMERIC_NAN, failure
-from mz_dagster.functions.numbers.decimals import INTEGER_NAMES, bounded, places_of
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.numbers.decimals import INTEGER_NAMES, bounded
+from mz_dagster.functions.numbers.digits import places_of
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.types import Kind
 
 #: The most digits before and after the point.
 WHOLE_DIGITS, _FRACTION_DIGITS = 131_072, 16_383
@@ -187,7 +189,7 @@ def to_mz_timestamp(value: str) -> int:
     return int(number)
 
 
-@pure("to_jsonb_unconstrained")
+@function("to_jsonb_unconstrained", (Kind.UNCONSTRAINED,), Kind.JSONB)
 def to_jsonb(value: str) -> str:
     """Returns a number of jsonb; a string of what is none."""
     return value if value[-1].isdigit() else f'"{value}"'
@@ -202,43 +204,52 @@ def _rank(value: str) -> tuple[int, Decimal]:
     return (1, Decimal(0)) if number.is_nan() else (0, number)
 
 
-@pure("eq_unconstrained")
+@function("eq_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql="=")
 def equal(left: str, right: str) -> bool:
     """Returns whether two numbers are equal, however many digits are shown of them."""
     return left == right or _rank(left) == _rank(right)
 
 
-@pure("ne_unconstrained")
+@function("ne_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql="<>")
 def unequal(left: str, right: str) -> bool:
     """Returns whether two numbers differ."""
     return not equal(left, right)
 
 
-@pure("lt_unconstrained")
+@function("lt_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql="<")
 def less(left: str, right: str) -> bool:
     """Returns whether `left` is less."""
     return _rank(left) < _rank(right)
 
 
-@pure("le_unconstrained")
+@function("le_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql="<=")
 def less_or_equal(left: str, right: str) -> bool:
     """Returns whether `left` is not greater."""
     return _rank(left) <= _rank(right)
 
 
-@pure("gt_unconstrained")
+@function("gt_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql=">")
 def greater(left: str, right: str) -> bool:
     """Returns whether `left` is greater."""
     return _rank(left) > _rank(right)
 
 
-@pure("ge_unconstrained")
+@function("ge_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.BOOL, sql=">=")
 def greater_or_equal(left: str, right: str) -> bool:
     """Returns whether `left` is not less."""
     return _rank(left) >= _rank(right)
 
 
-@pure("comparable_unconstrained", "trim_scale_unconstrained")
+@function("comparable_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, internal=True)
+@function(
+    "trim_scale_unconstrained",
+    (Kind.UNCONSTRAINED,),
+    Kind.UNCONSTRAINED,
+    sql="trim_scale",
+    says="The number without zeros at its end.",
+    example="trim_scale(8.4100)",
+    gives="8.41",
+)
 def comparable(value: str) -> str:
     """Returns the one text of all numbers that equal this one: without zeros at the end.
 
@@ -249,7 +260,7 @@ def comparable(value: str) -> str:
     return value.rstrip("0").rstrip(".") if "." in value else value
 
 
-@pure("order_unconstrained")
+@function("order_unconstrained", (Kind.UNCONSTRAINED,), Kind.BYTEA, internal=True)
 def order(value: str) -> bytes:
     """Returns bytes that compare as numbers do.
 
@@ -274,14 +285,14 @@ def order(value: str) -> bytes:
 _ORDER_OF_SPECIAL = {"-Infinity": b"\0", "Infinity": b"\4", "NaN": b"\5"}
 
 
-@pure("ordered_unconstrained")
+@function("ordered_unconstrained", (Kind.UNCONSTRAINED,), Kind.BYTEA, internal=True)
 def ordered(value: str) -> bytes:
     """Returns the order of a number, and behind it what tells it from those that equal it: its length and its text."""
     encoded = value.encode()
     return order(value) + len(encoded).to_bytes(4, "big") + encoded + len(encoded).to_bytes(4, "big")
 
 
-@pure("restored_unconstrained")
+@function("restored_unconstrained", (Kind.BYTEA,), Kind.UNCONSTRAINED, internal=True)
 def restored(key: bytes) -> str:
     """Returns the number that `ordered` was made of.
 

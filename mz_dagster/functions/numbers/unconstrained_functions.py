@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal, localcontext
 
-from mz_dagster.functions.numbers.decimals import (
-    bucket,
-    check_buckets,
-    check_logarithm,
+from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.numbers.decimals import bucket, check_buckets, check_logarithm
+from mz_dagster.functions.numbers.digits import (
     exp_digits,
     ln_digits,
     log_digits,
@@ -27,7 +26,8 @@ from mz_dagster.functions.numbers.unconstrained import (
     overflow,
     text_of,
 )
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: The most decimal places that a function shows, and that it is asked for.
 _MOST_ASKED = 2000
@@ -46,7 +46,7 @@ def _by_zero() -> SqlFailure:
 # ---- arithmetic
 
 
-@pure("add_unconstrained")
+@function("add_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="+", fallible=True)
 def add(left: str, right: str) -> str:
     """Returns the sum.
 
@@ -57,13 +57,17 @@ def add(left: str, right: str) -> str:
     return _computed(Context.add, left, right)
 
 
-@pure("subtract_unconstrained")
+@function(
+    "subtract_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="-", fallible=True
+)
 def subtract(left: str, right: str) -> str:
     """Returns the difference."""
     return _computed(Context.subtract, left, right)
 
 
-@pure("multiply_unconstrained")
+@function(
+    "multiply_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="*", fallible=True
+)
 def multiply(left: str, right: str) -> str:
     """Returns the product, with the decimal places of both factors.
 
@@ -80,7 +84,7 @@ def _computed(operation: Callable[[Context, Decimal, Decimal], Decimal], left: s
     return text_of(operation(EXACT if one.is_finite() and other.is_finite() else _QUIET, one, other))
 
 
-@pure("divide_unconstrained")
+@function("divide_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="/", fallible=True)
 def divide(left: str, right: str) -> str:
     """Returns the quotient, rounded to the digits of PostgreSQL's `select_div_scale`.
 
@@ -116,7 +120,13 @@ def _quotient_with_special(one: Decimal, other: Decimal) -> str:
     return "Infinity" if (one > 0) == (other > 0) else "-Infinity"
 
 
-@pure("modulo_unconstrained")
+@function(
+    "modulo_unconstrained",
+    (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    sql=("%", "mod"),
+    fallible=True,
+)
 def modulo(left: str, right: str) -> str:
     """Returns what is left of a division whose quotient is an integer, with the sign of what is divided."""
     one, other = Decimal(left), Decimal(right)
@@ -132,7 +142,7 @@ def modulo(left: str, right: str) -> str:
     return text_of(at_scale(EXACT.remainder(one, other), scale))
 
 
-@pure("div_unconstrained")
+@function("div_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="div", fallible=True)
 def div(left: str, right: str) -> str:
     """Returns the integer part of a quotient."""
     one, other = Decimal(left), Decimal(right)
@@ -143,19 +153,19 @@ def div(left: str, right: str) -> str:
     return text_of(EXACT.divide_int(one, other))
 
 
-@pure("negate_unconstrained")
+@function("negate_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="-")
 def negate(value: str) -> str:
     """Returns the number with its sign turned."""
     return text_of(Decimal(value).copy_negate())
 
 
-@pure("abs_unconstrained")
+@function("abs_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql=("@", "abs"))
 def absolute(value: str) -> str:
     """Returns the number without its sign."""
     return value.lstrip("-")
 
 
-@pure("sign_unconstrained")
+@function("sign_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="sign")
 def sign(value: str) -> str:
     """Returns the sign as -1, 0 or 1."""
     if value == "NaN":
@@ -164,13 +174,13 @@ def sign(value: str) -> str:
     return str((number > 0) - (number < 0))
 
 
-@pure("gcd_unconstrained")
+@function("gcd_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="gcd")
 def gcd(left: str, right: str) -> str:
     """Returns the greatest common divisor, which numbers with decimal places have, too."""
     return _of_units(math.gcd, left, right)
 
 
-@pure("lcm_unconstrained")
+@function("lcm_unconstrained", (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED), Kind.UNCONSTRAINED, sql="lcm", fallible=True)
 def lcm(left: str, right: str) -> str:
     """Returns the least common multiple."""
     return _of_units(math.lcm, left, right)
@@ -188,7 +198,7 @@ def _of_units(function: Callable[[int, int], int], left: str, right: str) -> str
 # ---- rounding and digits
 
 
-@pure("round_unconstrained_int4")
+@function("round_unconstrained_int4", (Kind.UNCONSTRAINED, Kind.INT4), Kind.UNCONSTRAINED, sql="round", fallible=True)
 def rounded(value: str, digits: int) -> str:
     """Returns a number rounded half away from zero to so many digits after the point; before it, if negative.
 
@@ -199,31 +209,31 @@ def rounded(value: str, digits: int) -> str:
     return _rounded(value, digits, ROUND_HALF_UP)
 
 
-@pure("trunc_unconstrained_int4")
+@function("trunc_unconstrained_int4", (Kind.UNCONSTRAINED, Kind.INT4), Kind.UNCONSTRAINED, sql="trunc")
 def truncated(value: str, digits: int) -> str:
     """Returns a number cut off after so many digits after the point; before it, if negative."""
     return _rounded(value, digits, ROUND_DOWN)
 
 
-@pure("round_unconstrained")
+@function("round_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="round", fallible=True)
 def to_integer(value: str) -> str:
     """Returns the nearest integer, of two the one farther from zero."""
     return _rounded(value, 0, ROUND_HALF_UP)
 
 
-@pure("trunc_unconstrained")
+@function("trunc_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="trunc")
 def without_fraction(value: str) -> str:
     """Returns the integer part."""
     return _rounded(value, 0, ROUND_DOWN)
 
 
-@pure("ceil_unconstrained")
+@function("ceil_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql=("ceil", "ceiling"), fallible=True)
 def ceiling(value: str) -> str:
     """Returns the least integer that is not less."""
     return _rounded(value, 0, ROUND_CEILING)
 
 
-@pure("floor_unconstrained")
+@function("floor_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="floor", fallible=True)
 def floor(value: str) -> str:
     """Returns the greatest integer that is not greater."""
     return _rounded(value, 0, ROUND_FLOOR)
@@ -236,14 +246,23 @@ def _rounded(value: str, digits: int, rounding: str) -> str:
     return text_of(at_scale(number, min(max(digits, -_MOST_ASKED), _MOST_ASKED), rounding))
 
 
-@pure("scale_unconstrained")
+@function(
+    "scale_unconstrained",
+    (Kind.UNCONSTRAINED,),
+    Kind.INT4,
+    sql="scale",
+    says="How many digits are behind the point.",
+    example="scale(8.4100)",
+    gives="4",
+    nullability=Nullability.ALWAYS,
+)
 def scale(value: str) -> int | None:
     """Returns how many digits a number shows after the point; none of what is not finite."""
     number = Decimal(value)
     return places_of(number) if number.is_finite() else None
 
 
-@pure("min_scale_unconstrained")
+@function("min_scale_unconstrained", (Kind.UNCONSTRAINED,), Kind.INT4, sql="min_scale", nullability=Nullability.ALWAYS)
 def min_scale(value: str) -> int | None:
     """Returns how many digits after the point a number needs; none of what is not finite."""
     return scale(comparable(value))
@@ -262,7 +281,7 @@ def _working(digits: int, whole: float) -> Context:
     return Context(prec=max(40, int(digits) + int(whole) + 30), Emax=999_999, Emin=-999_999)
 
 
-@pure("sqrt_unconstrained")
+@function("sqrt_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="sqrt", fallible=True)
 def sqrt(value: str) -> str:
     """Returns the square root.
 
@@ -278,7 +297,7 @@ def sqrt(value: str) -> str:
     return text_of(rounded_root(number, min(sqrt_digits(number), MOST_SHOWN)))
 
 
-@pure("exp_unconstrained")
+@function("exp_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="exp", fallible=True)
 def exp(value: str) -> str:
     """Returns e to the power of a number."""
     number = Decimal(value)
@@ -294,7 +313,7 @@ def exp(value: str) -> str:
         return computed(number.exp(), digits)
 
 
-@pure("ln_unconstrained")
+@function("ln_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql="ln", fallible=True)
 def ln(value: str) -> str:
     """Returns the natural logarithm."""
     number = Decimal(value)
@@ -308,13 +327,19 @@ def ln(value: str) -> str:
         return computed(number.ln(), digits)
 
 
-@pure("log_unconstrained")
+@function("log_unconstrained", (Kind.UNCONSTRAINED,), Kind.UNCONSTRAINED, sql=("log", "log10"), fallible=True)
 def log10(value: str) -> str:
     """Returns the logarithm to the base 10."""
     return log("10", value)
 
 
-@pure("log_unconstrained_unconstrained")
+@function(
+    "log_unconstrained_unconstrained",
+    (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    sql="log",
+    fallible=True,
+)
 def log(base: str, value: str) -> str:
     """Returns the logarithm of `value` to a base.
 
@@ -338,7 +363,13 @@ def log(base: str, value: str) -> str:
         return computed(number.ln() / below.ln(), digits)
 
 
-@pure("power_unconstrained")
+@function(
+    "power_unconstrained",
+    (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    sql=("^", "power", "pow"),
+    fallible=True,
+)
 def power(base: str, exponent: str) -> str:
     """Returns `base` to the power of `exponent`.
 
@@ -408,7 +439,7 @@ def _special_power(below: Decimal, above: Decimal) -> str:
     return "-Infinity" if is_odd else "Infinity"
 
 
-@pure("to_char_unconstrained")
+@function("to_char_unconstrained", (Kind.UNCONSTRAINED, Kind.TEXT), Kind.TEXT, sql="to_char", fallible=True)
 def to_char(value: str, template: str) -> str:
     """Returns a number as a template says."""
     number = Decimal(value)
@@ -417,7 +448,13 @@ def to_char(value: str, template: str) -> str:
     return numeric_text(number, template)
 
 
-@pure("width_bucket_unconstrained")
+@function(
+    "width_bucket_unconstrained",
+    (Kind.UNCONSTRAINED, Kind.UNCONSTRAINED, Kind.UNCONSTRAINED, Kind.INT4),
+    Kind.INT4,
+    sql="width_bucket",
+    fallible=True,
+)
 def width_bucket(value: str, low: str, high: str, count: int) -> int:
     """Returns the number of the bucket, of `count` of equal width, that a value falls into."""
     number, least, most = Decimal(value), Decimal(low), Decimal(high)

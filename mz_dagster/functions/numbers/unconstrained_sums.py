@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 
-from mz_dagster.functions.numbers.decimals import places_of
+from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.numbers.digits import places_of
 from mz_dagster.functions.numbers.numerics import MOST_SHOWN, quotient_digits, rounded_root
 from mz_dagster.functions.numbers.unconstrained import EXACT, at_scale, text_of
 from mz_dagster.functions.numbers.unconstrained_functions import exact_quotient
-from mz_dagster.functions.registry import pure
+from mz_dagster.functions.registry import function
+from mz_dagster.scalars.types import Kind
 
 #: Digits of one place of a sum: bigints add up 9 thousand million of them.
 _PLACE_DIGITS = 9
@@ -24,7 +26,7 @@ _SCALE_OF_SPECIAL = {"NaN": _NAN, "Infinity": _INFINITY, "-Infinity": _NEGATIVE_
 NO_PLACE = -1
 
 
-@pure("sum_places_unconstrained")
+@function("sum_places_unconstrained", (Kind.UNCONSTRAINED,), Kind.ARRAY, internal=True)
 def sum_places(value: str) -> list[int]:
     """Returns the places at which a number has digits.
 
@@ -40,7 +42,7 @@ def sum_places(value: str) -> list[int]:
     return [len(fraction) << 16 | number for number in range(places)]
 
 
-@pure("sum_digits_unconstrained")
+@function("sum_digits_unconstrained", (Kind.UNCONSTRAINED,), Kind.ARRAY, internal=True)
 def sum_digits(value: str) -> list[int]:
     """Returns the digits at each of these places, with the sign of the number.
 
@@ -56,7 +58,14 @@ def sum_digits(value: str) -> list[int]:
     return [-one for one in found] if value.startswith("-") else found
 
 
-@pure("sum_unconstrained")
+@function(
+    "sum_unconstrained",
+    (Kind.ARRAY, Kind.ARRAY),
+    Kind.UNCONSTRAINED,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)
 def total(places: Sequence[int], sums: Sequence[int]) -> str | None:
     """Returns the sum of numbers from the sums of their digits by place; none if there was no number.
 
@@ -78,7 +87,7 @@ def total(places: Sequence[int], sums: Sequence[int]) -> str | None:
     return text_of(at_scale(found, max(scales)))
 
 
-@pure("sum_list_unconstrained")
+@function("sum_list_unconstrained", (Kind.ARRAY,), Kind.UNCONSTRAINED, fallible=True, nullability=Nullability.ALWAYS)
 def listed_total(values: Sequence[str | None]) -> str | None:
     """Returns the sum of the numbers of a list; none if it has none.
 
@@ -91,7 +100,7 @@ def listed_total(values: Sequence[str | None]) -> str | None:
     return total(places, [digits for one in numbers for digits in sum_digits(one)])
 
 
-@pure("rescaled_unconstrained")
+@function("rescaled_unconstrained", (Kind.UNCONSTRAINED, Kind.INT4), Kind.UNCONSTRAINED, internal=True)
 def rescaled(value: str, digits: int) -> str:
     """Returns a number that shows at least so many digits after the point."""
     number = Decimal(value)
@@ -123,10 +132,35 @@ def _spread(count: int, others: int, total: str, squares: str, *, root: bool) ->
     return text_of(rounded_root(value, digits) if root else value)
 
 
-for _name, _of_sample, _is_root in (
-    ("var_pop", False, False),
-    ("var_samp", True, False),
-    ("stddev_pop", False, True),
-    ("stddev_samp", True, True),
-):
-    pure(f"{_name}_unconstrained")(_deviation(_of_sample, _is_root))
+function(
+    "var_pop_unconstrained",
+    (Kind.INT8, Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)(_deviation(False, False))
+function(
+    "var_samp_unconstrained",
+    (Kind.INT8, Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)(_deviation(True, False))
+function(
+    "stddev_pop_unconstrained",
+    (Kind.INT8, Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)(_deviation(False, True))
+function(
+    "stddev_samp_unconstrained",
+    (Kind.INT8, Kind.UNCONSTRAINED, Kind.UNCONSTRAINED),
+    Kind.UNCONSTRAINED,
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    internal=True,
+)(_deviation(True, True))

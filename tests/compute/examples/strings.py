@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.functions import Cast, CastContext, cast, resolve_function
-from mz_dagster.functions.comparing import COMPARISONS
+from mz_dagster.functions.function import COMPARISONS
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import BOOL, BYTEA, DATE, INT4, TEXT, UUID, Kind, ScalarType, array_of, numeric, record_of
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function, operator
