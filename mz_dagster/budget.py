@@ -34,6 +34,11 @@ def _hot_bytes() -> int:
 
 
 @cache
+def _decoded_bytes() -> int:
+    return _memory() // 2
+
+
+@cache
 def _first_times() -> int:
     return max(10, _memory() >> 28)
 
@@ -110,6 +115,9 @@ class Budget:
         hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory: by default
             an eighth of what this machine has, between 256 MiB and 4 GiB. What joins look up whole may take an eighth
             of that besides.
+        decoded_bytes: How many bytes of such columns of large files are on disk, for all processes to map: by default
+            half of what memory this machine has, as what is mapped should be found there.
+        decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
         unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds
@@ -194,6 +202,8 @@ class Budget:
     inlined_bytes: int = 65_536
     inlined_memory: int = 67_108_864
     hot_bytes: int = field(default_factory=_hot_bytes)
+    decoded_bytes: int = field(default_factory=_decoded_bytes)
+    decoded_rows: int = 32_768
     ordered_rows: int = 20_000
     unbounded_rows: int = 10_000
     handed_rows: int = 1_000

@@ -165,7 +165,7 @@ class Engine:
         except BaseException:
             self.catalog.close()
             raise
-        self.shards = LocalShards(place, self.catalog, project.inlining, project.hot_bytes)
+        self.shards = LocalShards(place, self.catalog, project.inlining, project.hot_bytes, project.decoded_files())
         self.spark = WarmSpark(spark or spark_config(project), project.state, self.shards, session)
         self.definitions = CatalogDefinitions(self.catalog, project)
         self._graphs = Graphs(self.catalog, self.definitions)

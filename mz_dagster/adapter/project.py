@@ -24,6 +24,7 @@ from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
 from mz_dagster.budget import EngineSetting, budget
 from mz_dagster.catalog.url import CatalogUrl
 from mz_dagster.errors import NotSupportedError, ProgrammingError
+from mz_dagster.storage.decoded_files import DecodedFiles
 from mz_dagster.storage.inlined import Inlining
 from mz_dagster.storage.shard_bucket import ShardBucket
 from mz_dagster.storage.shard_place import FOLDER, ShardFolder, ShardPlace
@@ -79,6 +80,8 @@ class Project:
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
             says.
+        decoded_bytes: How many bytes of it are on disk besides, decoded, for other processes; None for what the budget
+            says.
         bucket: In which bucket the shards are; None if they are in the project's folder.
     """
 
@@ -104,6 +107,7 @@ class Project:
     manifest_connection: str | None
     expect_files_ms: int
     hot_bytes: int | None
+    decoded_bytes: int | None
     bucket: BucketSettings | None
     inlining: Inlining | None = None
 
@@ -124,6 +128,10 @@ class Project:
         return ShardBucket(
             self.bucket.uri, self.bucket.store, self.state / "objects", self.root, self.bucket.copies_bytes
         )
+
+    def decoded_files(self) -> DecodedFiles:
+        """Returns what keeps decoded columns of data files on disk, anew at each call."""
+        return DecodedFiles(self.state / "decoded", self.decoded_bytes)
 
     @property
     def assets(self) -> Path:

@@ -331,6 +331,7 @@ class _Writes(_Attributes):
 
 class _Reads(_Attributes):
     hot_bytes: Count | None = None
+    decoded_bytes: Count | None = None
     as_of_deadline_ms: Duration = Field(default=10_000, alias="as_of_deadline")
     polls_for_reads: bool = Field(default=True, alias="poll")
 

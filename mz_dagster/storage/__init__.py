@@ -22,6 +22,7 @@ Files, in the order of import:
 - `file_hashes`: a data file is read only if it is the one that was written;
 - `batch_stats`: what a batch holds, from Delta's own metadata;
 - `open_tables`, `known_files`: tables that are open already; what their logs said before;
+- `decoded_files`: columns of large files as Arrow has them, on disk, for all processes to map;
 - `hot_files`, `kept_tables`: columns of files, and what is made of these, in memory from one step to the next;
 - `shard_place`, `shard_bucket`: where shards lie, and when what is written there lasts: a folder, a bucket;
 - `table_place`, `stored_object`: where tables and single objects of others lie;
@@ -38,14 +39,14 @@ It does not choose timestamps, plan queries or decide when to run: `compute`, `a
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.
 
 Open to other layers beside this front door: `append`, `arrow_schema`, `batch_stats`, `clustering`, `compact`,
-`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `envelope.debezium`, `envelope.local`, `envelope.none`,
-`envelope.upsert`, `file_hashes`, `foreign`, `iceberg_catalog`, `inlined`, `kept_tables`, `key_hash`, `keyed_rows`,
-`late_pyspark`, `local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `parquet_file`,
-`plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_bucket`, `shard_copy`, `shard_place`, `shards`,
-`sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`, `source.bucket`, `source.delta.delta_source`,
-`source.file_place`, `source.folder`, `source.iceberg.iceberg_source`, `source.table_source`,
-`source.unreadable_files`, `source.web`, `spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`,
-`spark.schema`, `spark_shards`, `stored_object`, `sweep`, `table_log`, `table_place`.
+`consolidation`, `copy_csv`, `copy_errors`, `copy_parquet`, `decoded_files`, `envelope.debezium`, `envelope.local`,
+`envelope.none`, `envelope.upsert`, `file_hashes`, `foreign`, `iceberg_catalog`, `inlined`, `kept_tables`, `key_hash`,
+`keyed_rows`, `late_pyspark`, `local_shards`, `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`,
+`parquet_file`, `plain_cells`, `published`, `read`, `renewal`, `row_numbers`, `shard_bucket`, `shard_copy`,
+`shard_place`, `shards`, `sink.delta_columns`, `sink.delta_sink`, `sink.sink`, `source`, `source.bucket`,
+`source.delta.delta_source`, `source.file_place`, `source.folder`, `source.iceberg.iceberg_source`,
+`source.table_source`, `source.unreadable_files`, `source.web`, `spark`, `spark.causes`, `spark.config`,
+`spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`, `stored_object`, `sweep`, `table_log`, `table_place`.
 """
 
 from mz_dagster.storage.api import AppendLost, CollectionDescription, CollectionStatus, Storage

@@ -7,6 +7,9 @@ are from the first, up to so many bytes in all. What was least lately read is fo
 was asked for before that was: a step reads its files one after the other, and if all of them are too many for memory,
 each would be forgotten shortly before its turn comes. As it is, as many as find room stay (the rule of LIRS).
 
+Of large files these columns are not this process's own, but mapped from the disk, as `decoded_files` says, which takes
+none of that memory; and what another process has decoded is there at the first request.
+
 What is looked up in such a file by values of a column is found by the order of its rows by that column, which is kept
 beside the columns from the first such lookup on: so a lookup costs by its keys, not by what the file holds.
 
@@ -33,6 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
+from mz_dagster.storage.decoded_files import DecodedFiles, HotFile
 from mz_dagster.storage.kept_columns import ascending, compacted
 from mz_dagster.storage.row_numbers import whole
 
@@ -41,14 +45,8 @@ _PART = 4
 _AS_PY = methodcaller("as_py")
 #: Of how many files it is known when they were last asked for.
 _MOST_ASKED = 8_192
-
-
-class HotFile(NamedTuple):
-    """Names a data file: the shard that it is in, its path there, and the hash of its content."""
-
-    shard: str
-    path: str
-    hash: str
+#: Of how many files columns are mapped. A process may have several times as many mappings.
+_MOST_MAPPED = 8_192
 
 
 class Ordered(NamedTuple):
@@ -101,14 +99,18 @@ class HotFiles:
 
     Args:
         most: How many bytes are kept at most; by default those that the budget says.
+        decoded: Keeps those of large files on disk, if any does.
     """
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(self, most: int | None = None, decoded: DecodedFiles | None = None) -> None:
         self._limit = most
+        self._decoded = decoded
         self._lock = threading.Lock()
         #: Columns by file, those least lately read first.
         self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
         self._sizes: dict[HotFile, int] = {}
+        #: Columns that are mapped, likewise, each with the entry that it is in.
+        self._mapped: dict[HotFile, dict[str, tuple[str, pa.ChunkedArray]]] = {}
         #: When files were last asked for or written, as how many times that happened before; in this order.
         self._requested_at: dict[HotFile, int] = {}
         self._requests = 0
@@ -123,40 +125,80 @@ class HotFiles:
         """Keeps a file that this process has just written, in the form in which it is stored."""
         with self._lock:
             self._ask(file)
-        self._put(file, _compacted(stored), self._requests)
+        self._put(file, _compacted(stored), self._requests, on_disk=False)
 
     def columns(
-        self, file: HotFile, rows: int, names: Sequence[str], read: Callable[[Sequence[str]], pa.Table]
+        self,
+        file: HotFile,
+        rows: int,
+        names: Sequence[str],
+        read: Callable[[Sequence[str]], pa.Table],
+        schema: pa.Schema | None = None,
     ) -> pa.Table | None:
         """Returns columns of a file; None if it is asked for the first time, or there is no room to keep it.
+
+        Of a large one, by any process.
 
         Args:
             file: The file.
             rows: How many it has.
             names: Of the columns, as they are stored.
             read: Returns those of its columns that are not kept.
+            schema: Of what types they are: another release may have kept them as others.
         """
         with self._lock:
             before = self._ask(file)
             kept = self._kept.pop(file, None)
             if kept is not None:
                 self._kept[file] = kept
-            if before is None:
+        found = self._found(file, names, rows)
+        if schema is not None:
+            found = {
+                name: found[name] for name in names if name in found and found[name].type == schema.field(name).type
+            }
+        missing = [name for name in names if name not in found]
+        if not missing:
+            return pa.table({name: found[name] for name in names})
+        if before is None:
+            if self._decoded is None or not self._is_for_disk(rows) or not self._decoded.was_asked_for(file):
                 return None
-            found = dict(kept or {})
-            missing = [name for name in names if name not in found]
-            if missing and self._driven_out(file, 8 * rows * len(missing), before) is None:
+            before = 0
+        with self._lock:
+            if not self._is_for_disk(rows) and self._driven_out(file, 8 * rows * len(missing), before) is None:
                 return None
-        if missing:
-            new = _compacted(read(missing))
-            found |= {name: one for name, (one, _) in new.items()}
-            self._put(file, new, before)
+        new = _compacted(read(missing))
+        found |= {name: one for name, (one, _) in new.items()} | self._put(file, new, before, on_disk=True)
         return pa.table({name: found[name] for name in names})
 
-    def has(self, file: HotFile, names: Collection[str]) -> bool:
-        """Returns whether columns of a file are kept."""
+    def has(self, file: HotFile, rows: int, names: Collection[str]) -> bool:
+        """Returns whether columns of a file of so many rows are kept."""
+        return self._found(file, names, rows).keys() >= set(names)
+
+    def _found(self, file: HotFile, names: Collection[str], rows: int) -> dict[str, pa.ChunkedArray]:
+        """Returns what is kept of a file, in memory and mapped; looks on the disk if some columns are not among it."""
         with self._lock:
-            return self._kept.get(file, {}).keys() >= set(names)
+            found = dict(self._kept.get(file, {}))
+            mapped = self._mapped.pop(file, None)
+            if mapped is not None:
+                self._mapped[file] = mapped
+        mapped = mapped or {}
+        found |= {name: one for name, (_, one) in mapped.items()}
+        if self._decoded is not None and self._is_for_disk(rows) and not found.keys() >= set(names):
+            new = self._decoded.columns(file, {entry for entry, _ in mapped.values()})
+            self._map(file, new)
+            found |= {name: one for name, (_, one) in new.items()}
+        return found
+
+    def _is_for_disk(self, rows: int) -> bool:
+        return self._decoded is not None and rows >= budget().decoded_rows
+
+    def _map(self, file: HotFile, columns: Mapping[str, tuple[str, pa.ChunkedArray]]) -> None:
+        """Notes columns that were mapped; what was least lately asked for is let go if they are of too many files."""
+        if columns:
+            with self._lock:
+                self._mapped[file] = self._mapped.pop(file, {}) | dict(columns)
+                while len(self._mapped) > _MOST_MAPPED:
+                    del self._mapped[next(iter(self._mapped))]
 
     def ordered(self, file: HotFile, kept: pa.Table, key: str) -> Ordered:
         """Returns the rows of a file in the order of a column, which is kept like a column from the first time on.
@@ -167,11 +209,11 @@ class HotFiles:
             key: The column, whose values Python orders as Arrow does.
         """
         by_key, numbers = f"{key} in order", f"rows by {key}"  # no column of a shard is called so
-        with self._lock:
-            found = dict(self._kept.get(file, {}))
+        found = self._found(file, (by_key, numbers), len(kept))
         if by_key not in found or numbers not in found:
             column = kept.column(key)
-            if _is_in_order(column):
+            is_in_order = _is_in_order(column)
+            if is_in_order:
                 sized = {by_key: (_one(whole(column)), 0), numbers: (_one(ascending(len(column))), 0)}
             else:
                 order = pc.sort_indices(column).cast(pa.uint32())
@@ -179,16 +221,20 @@ class HotFiles:
                 sized = {by_key: (_one(values), values.nbytes), numbers: (_one(order), order.nbytes)}
             found = {name: one for name, (one, _) in sized.items()}
             with self._lock:
-                before = self._requested_at.get(file) if file in self._kept else None
+                before = self._requested_at.get(file) if file in self._kept or file in self._mapped else None
             if before is not None:
-                self._put(file, sized, before)
+                found |= self._put(file, sized, before, on_disk=not is_in_order)
         return Ordered(found[by_key].chunk(0), found[numbers].chunk(0))
 
-    def forget(self, shard: str, folders: Collection[str]) -> None:
-        """Forgets the files in some folders of a shard."""
+    def forget(self, shard: str, folders: Collection[str] | None = None) -> None:
+        """Forgets the files in some folders of a shard, or all of them, on disk, too."""
         with self._lock:
-            for file in [one for one in self._kept if one.shard == shard and one.path.split("/", 1)[0] in folders]:
-                self._drop(file)
+            for file in [*self._kept, *self._mapped]:
+                if file.shard == shard and (folders is None or file.folder in folders):
+                    self._drop(file)
+                    self._mapped.pop(file, None)
+        if self._decoded is not None:
+            self._decoded.forget(shard, folders)
 
     def _ask(self, file: HotFile) -> int | None:
         """Notes that a file is asked for; returns when it last was, None if that is not known."""
@@ -199,26 +245,35 @@ class HotFiles:
             del self._requested_at[next(iter(self._requested_at))]
         return before
 
-    def _put(self, file: HotFile, columns: Mapping[str, tuple[pa.ChunkedArray, int]], before: int) -> None:
-        """Keeps columns of a file beside those that are kept, unless they are too many.
+    def _put(
+        self, file: HotFile, columns: Mapping[str, tuple[pa.ChunkedArray, int]], before: int, *, on_disk: bool
+    ) -> dict[str, pa.ChunkedArray]:
+        """Keeps columns of a file beside those that are kept, unless they are too many; returns those that are mapped.
 
         Args:
             file: The file.
             columns: Its columns, and how many bytes each takes.
             before: When it was last asked for before now: what was read since then is not forgotten for it.
+            on_disk: Whether others may map them, if there are many.
         """
+        values = {name: one for name, (one, _) in columns.items()}
+        decoded = self._decoded if on_disk and self._is_for_disk(len(next(iter(values.values())))) else None
+        if decoded is not None and (mapped := decoded.keep(file, values)):
+            self._map(file, mapped)
+            return {name: one for name, (_, one) in mapped.items()}
         with self._lock:
             kept = self._kept.get(file, {})
             new = {name: one for name, one in columns.items() if name not in kept}
             size = sum(one for _, one in new.values())
             driven_out = self._driven_out(file, size, before)
             if driven_out is None:
-                return
+                return {}
             for one in driven_out:
                 self._drop(one)
             self._kept[file] = self._kept.pop(file, {}) | {name: one for name, (one, _) in new.items()}
             self._sizes[file] = self._sizes.get(file, 0) + size
             self._bytes += size
+        return {}
 
     def _driven_out(self, file: HotFile, size: int, before: int) -> list[HotFile] | None:
         """Returns what is to be forgotten so that a file may take so many bytes more; None if they are not to be had.

@@ -43,18 +43,43 @@ def compacted(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, int]:
         >>> [compacted(ones)[0].equals(ones), compacted(ones)[1]]
         [True, 0]
     """
-    if len(column) >= _FEW:
-        if column.null_count == len(column):
-            if (nulls := _nulls(column.type, len(column))) is not None:
-                return pa.chunked_array([nulls]), 0
-        elif not column.null_count and pa.types.is_integer(column.type):
-            bounds = pc.min_max(column).as_py()
-            if bounds["min"] == bounds["max"]:
-                equal, new = _equal_integers(column.type, bounds["min"], len(column))
-                return pa.chunked_array([equal]), new
+    constant = constant_of(column)
+    if constant is not None:
+        if not constant.is_valid:
+            return repeated(constant, len(column)), 0
+        equal, new = _equal_integers(column.type, constant.as_py(), len(column))
+        return pa.chunked_array([equal]), new
     if column.num_chunks != 1 and column.nbytes <= _MOST_IN_ONE_PIECE:
         column = pa.chunked_array([whole(column)])
     return column, column.nbytes
+
+
+def constant_of(column: pa.ChunkedArray) -> pa.Scalar | None:
+    """Returns what all cells of a column are, if that can be kept on shared memory: NULL or one integer.
+
+    Example:
+        >>> constant_of(pa.chunked_array([[1] * 5_000])), constant_of(pa.chunked_array([[1, 2] * 5_000]))
+        (<pyarrow.Int64Scalar: 1>, None)
+    """
+    if len(column) < _FEW:
+        return None
+    if column.null_count == len(column):
+        return pa.scalar(None, column.type) if _nulls(column.type, 0) is not None else None
+    if column.null_count or not pa.types.is_integer(column.type):
+        return None
+    bounds = pc.min_max(column)
+    return bounds["min"] if bounds["min"] == bounds["max"] else None
+
+
+def repeated(value: pa.Scalar, count: int) -> pa.ChunkedArray:
+    """Returns a column of so many times what `constant_of` returned.
+
+    Example:
+        >>> repeated(pa.scalar(7), 3).to_pylist()
+        [7, 7, 7]
+    """
+    column = _equal_integers(value.type, value.as_py(), count)[0] if value.is_valid else _nulls(value.type, count)
+    return pa.chunked_array([column])
 
 
 def ascending(count: int) -> pa.Array:

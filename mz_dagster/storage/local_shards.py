@@ -46,7 +46,8 @@ from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema
 from mz_dagster.storage.batch_stats import files_by_batch, in_one_line, listed_files, stored_files
 from mz_dagster.storage.clustering import NO_LAYOUT, TouchedHashes, may_hold
 from mz_dagster.storage.consolidation import consolidated
-from mz_dagster.storage.hot_files import HotFile, HotFiles, Ordered
+from mz_dagster.storage.decoded_files import DecodedFiles, HotFile
+from mz_dagster.storage.hot_files import HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.kept_tables import KeptTables
 from mz_dagster.storage.known_files import KnownFiles
@@ -87,6 +88,7 @@ class LocalShards:
         payloads: Holds the updates of inlined batches: the catalog. Without it nothing is inlined.
         inlining: Which batches are inlined; by default those that the budget says.
         hot_bytes: How many bytes of files that are read again are kept in memory; by default as the budget says.
+        decoded: Keeps on disk what was decoded of large ones, for the processes that come after this one.
 
     Attributes:
         place: Where they are.
@@ -102,13 +104,14 @@ class LocalShards:
         payloads: PayloadStore | None = None,
         inlining: Inlining | None = None,
         hot_bytes: int | None = None,
+        decoded: DecodedFiles | None = None,
     ) -> None:
         self.place = ShardFolder(place) if isinstance(place, Path) else place
         self._inlines = payloads is not None
         self._inlining = inlining
         self._inlined = InlinedFrames(payloads)
         self._known = KnownFiles()
-        self._hot = HotFiles(hot_bytes)
+        self._hot = HotFiles(hot_bytes, decoded)
         self.kept = KeptTables(hot_bytes)
         self._counting = threading.Lock()
         self.rows_decoded = 0
@@ -310,7 +313,7 @@ class LocalShards:
                 for one in files:
                     if one.hash is not None:
                         file = HotFile(collection.shard, one.path, one.hash)
-                        table = self._hot.columns(file, one.rows, wanted, partial(decoded_whole, one))
+                        table = self._hot.columns(file, one.rows, wanted, partial(decoded_whole, one), schema)
                         if table is None:
                             continue
                         if key is not None and not one.errors and key.is_sought_in(one.rows):
@@ -337,7 +340,7 @@ class LocalShards:
         return len(names) * sum(
             one.rows
             for one in files
-            if one.hash is None or not self._hot.has(HotFile(collection.shard, one.path, one.hash), stored)
+            if one.hash is None or not self._hot.has(HotFile(collection.shard, one.path, one.hash), one.rows, stored)
         )
 
     def in_order(
@@ -352,7 +355,7 @@ class LocalShards:
             self._check(collection, [file])
             return _read_whole(self.path(collection) / file.path, schema, missing)
 
-        table = self._hot.columns(hot, file.rows, names, read)
+        table = self._hot.columns(hot, file.rows, names, read, schema)
         return None if table is None else (self._hot.ordered(hot, table, key), table)
 
     def check_files(self, collection: CollectionRow, batches: Sequence[Batch], files: Sequence[StoredFile]) -> None:
@@ -548,6 +551,7 @@ class LocalShards:
         """Removes a dropped collection's folder; see `Shards.destroy`."""
         try:
             self.place.destroy(shard)
+            self._hot.forget(shard)
         except OSError as error:
             raise self._unavailable("remove", shard, error) from error
 

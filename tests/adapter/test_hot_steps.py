@@ -57,6 +57,33 @@ def test_a_step_decodes_nothing_that_is_in_memory(tmp_path: Path, set_budget: Se
     assert hot == [0] * len(cold)
 
 
+@pytest.mark.parametrize("decoded_bytes", [0, 10**8])
+def test_the_first_step_of_a_process_maps_what_others_have_decoded(
+    tmp_path: Path, set_budget: SetBudget, decoded_bytes: int
+) -> None:
+    set_budget(whole_rows=0, decoded_rows=0)
+    (tmp_path / "mz.toml").write_text(f"[writes]\ninline_rows = 0\n[reads]\ndecoded_bytes = {decoded_bytes}\n")
+    decoded, rows = list[int](), ", ".join(f"({n % 25}, {n})" for n in range(200))
+    for number in range(4):
+        with (
+            Engine(Project.load(tmp_path), session=refused) as engine,
+            Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
+        ):
+            if not number:
+                connection.execute("CREATE TABLE t (k integer, v integer)")
+                connection.execute("CREATE TABLE u (k integer, name text)")
+                connection.execute(f"INSERT INTO u SELECT k, chr(97 + k % 5) FROM (VALUES {rows}) AS s (k, v)")
+                connection.execute(f"INSERT INTO t VALUES {rows}")
+                for name, query in VIEWS.items():
+                    connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            connection.execute(f"INSERT INTO t VALUES ({number}, {number})")
+            found = {name: sorted(connection.execute(f"SELECT * FROM {name}").fetchall()) for name in VIEWS}
+            decoded.append(engine.shards.rows_decoded)
+            assert found == {name: sorted(connection.execute(query).fetchall()) for name, query in VIEWS.items()}
+    assert min(decoded[1:3]) > 1_000, "the second reads the files, the third what it keeps of them"
+    assert decoded[3] > 1_000 if decoded_bytes == 0 else decoded[3] < 100
+
+
 def test_little_is_stepped_alone_once_it_is_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:

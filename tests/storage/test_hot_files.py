@@ -18,7 +18,8 @@ from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.scalars.types import INT8, TEXT, TIMESTAMP, Column, numeric
 from mz_dagster.storage import LocalShards, kept_columns, update_table
 from mz_dagster.storage.arrow_schema import update_schema
-from mz_dagster.storage.hot_files import HotFile, HotFiles
+from mz_dagster.storage.decoded_files import HotFile
+from mz_dagster.storage.hot_files import HotFiles
 from mz_dagster.storage.kept_columns import compacted
 from mz_dagster.storage.lookup import KeyValues
 from mz_dagster.storage.numerics import stored_value
@@ -83,7 +84,7 @@ def test_of_more_files_than_find_room_as_many_stay_as_do() -> None:
     for _ in range(3):
         for file in others:
             files.columns(file, 10, ["a", "b"], lambda _: rows(10))
-    assert all(files.has(file, ["a"]) for file in others), "what is not read any more goes"
+    assert all(files.has(file, 10, ["a"]) for file in others), "what is not read any more goes"
 
 
 @pytest.mark.parametrize(

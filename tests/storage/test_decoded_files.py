@@ -1,0 +1,233 @@
+"""What one process has decoded of a file others map; what is damaged, too much or of another file is not used."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import stat
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from mz_dagster.catalog import BatchId
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, TIMESTAMP, Column, numeric
+from mz_dagster.storage import LocalShards, kept_columns, update_table
+from mz_dagster.storage.decoded_files import DecodedFiles, HotFile
+from mz_dagster.storage.hot_files import HotFiles
+from mz_dagster.storage.numerics import stored_value
+from tests.budgets import SetBudget
+from tests.storage.test_clustering import collection, listed
+
+FILE = HotFile("u1", "mz_batch=1/x.parquet", "ab" * 16)
+TABLE = pa.table(
+    {
+        "k": pa.array([3, 1, 2, 1], pa.int64()),
+        "same": pa.array([7] * 4, pa.int64()),
+        "none": pa.nulls(4, pa.string()),
+        "text": pa.array(["a", None, "", "é"]),
+        "n": pa.array([Decimal("1.50"), None, Decimal("-0.01"), Decimal(10**30)], pa.decimal128(38, 2)),
+        "f": pa.array([-0.0, 0.0, 1.5, None]),
+        "list": pa.array([[1, None], None, [], [2]], pa.list_(pa.int64())),
+        "wide": pa.nulls(4, pa.decimal256(60, 2)),
+    }
+)
+COLUMNS = (Column("k", INT8), Column("t", TEXT), Column("at", TIMESTAMP), Column("n", numeric(2)), Column("f", FLOAT8))
+
+
+@pytest.fixture(autouse=True)
+def of_a_few_rows(set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of a few rows are treated as large ones are."""
+    set_budget(decoded_rows=0, ordered_rows=0)
+    monkeypatch.setattr(kept_columns, "_FEW", 2)
+
+
+class Reader:
+    """Decodes columns of the table, and notes which."""
+
+    def __init__(self, table: pa.Table = TABLE) -> None:
+        self.table = table
+        self.asked: list[str] = []
+
+    def __call__(self, names: Sequence[str]) -> pa.Table:
+        self.asked += names
+        return self.table.select(list(names))
+
+    def columns(self, files: HotFiles, names: Sequence[str] = TABLE.column_names, file: HotFile = FILE) -> pa.Table:
+        """Returns columns as the second request for them does."""
+        found = files.columns(file, 4, names, self, self.table.schema)
+        return found if found is not None else files.columns(file, 4, names, self, self.table.schema)
+
+
+def entries(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.arrow"))
+
+
+def test_another_process_maps_what_one_has_decoded(tmp_path: Path) -> None:
+    folder, reader = tmp_path / "decoded", Reader()
+    first = HotFiles(10**6, DecodedFiles(folder))
+    assert reader.columns(first, ["k", "none"]).equals(TABLE.select(["k", "none"]))
+    assert reader.columns(first).equals(TABLE)
+    assert (sorted(reader.asked), first.bytes) == (sorted(TABLE.column_names), 0)
+    order = first.ordered(FILE, TABLE, "k")
+    assert order.rows.to_pylist() == [1, 3, 2, 0]
+    assert len(entries(folder)) == 3, "what is asked for together is together"
+
+    other, unread = HotFiles(10**6, DecodedFiles(folder)), Reader()
+    assert other.has(FILE, 4, ["k", "text"])
+    found = other.columns(FILE, 4, TABLE.column_names, unread, TABLE.schema)
+    assert found is not None, "at the first request"
+    assert (found.equals(TABLE), found.schema, unread.asked) == (True, TABLE.schema, [])
+    assert other.ordered(FILE, found, "k").values.equals(order.values)
+    assert entries(folder) == entries(folder)
+    assert len(entries(folder)) == 3, "an order is not made again"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not other.has(FILE._replace(hash="cd" * 16), 4, ["k"]), "another file at the same place"
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "other"])
+def test_an_entry_that_is_damaged_is_made_anew(tmp_path: Path, damage: str) -> None:
+    Reader().columns(HotFiles(10**6, DecodedFiles(tmp_path / "decoded")))
+    (entry,) = entries(tmp_path)
+    content = bytearray(entry.read_bytes())
+    place = content.index(b"\x03\0\0\0\0\0\0\0\x01")  # the first values of "k"
+    content[place] ^= 1
+    entry.unlink()
+    entry.write_bytes(bytes({"flip": content, "cut": content[:-9], "empty": b"", "other": b"ARROW1"}[damage]))
+    reader = Reader()
+    assert reader.columns(HotFiles(10**6, DecodedFiles(tmp_path / "decoded"))).equals(TABLE)
+    assert reader.asked == TABLE.column_names
+    unread = Reader()
+    assert unread.columns(HotFiles(10**6, DecodedFiles(tmp_path / "decoded"))).equals(TABLE)
+    assert unread.asked == []
+
+
+def test_of_another_type_than_asked_for_it_is_decoded(tmp_path: Path) -> None:
+    Reader().columns(HotFiles(10**6, DecodedFiles(tmp_path)))
+    other = Reader(TABLE.set_column(0, "k", TABLE["k"].cast(pa.int32())))
+    assert other.columns(HotFiles(10**6, DecodedFiles(tmp_path))).equals(other.table)
+    assert other.asked == ["k"]
+
+
+class Disk(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_the_limit_holds_and_what_is_used_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, files = tmp_path / "decoded", [FILE._replace(hash=f"{number:032x}") for number in range(6)]
+    hot = HotFiles(10**6, DecodedFiles(folder))
+    Reader().columns(hot, file=files[0])
+    size = entries(folder)[0].stat().st_size
+    small = DecodedFiles(folder, 3 * size)
+    hot = HotFiles(10**6, small)
+    for file in files[1:4]:
+        assert Reader().columns(hot, file=file).equals(TABLE)
+    assert len(entries(folder)) == 3, "all were used within the hour"
+    assert hot.bytes > 0, "the fourth is in this process's memory"
+
+    hour = SYSTEM_CLOCK.now_ms() / 1000 - 3_700
+    for number in 0, 1:
+        os.utime(next(folder.rglob(f"{files[number].hash}.*")), (hour, hour - number))
+    stray = folder / "u1" / "mz_batch=1" / ".new-1-1"
+    stray.write_bytes(b"x")
+    os.utime(stray, (hour, hour))
+    Reader().columns(HotFiles(10**6, DecodedFiles(folder, 3 * size)), file=files[4])
+    left = {one.name.partition(".")[0] for one in entries(folder)}
+    assert left == {files[number].hash for number in (0, 2, 4)}, "the least lately used has gone"
+    assert not stray.exists()
+
+    used = DecodedFiles(folder, 3 * size)
+    assert used.columns(files[0])
+    assert next(folder.rglob(f"{files[0].hash}.*")).stat().st_mtime > hour + 3_000, "its use is noted"
+    roomy = DecodedFiles(folder, 100 * size)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Disk(10_000_000, 0, 1_000_000 + size - 1))
+    assert roomy.keep(files[5], {"k": TABLE["k"]})
+    assert roomy.keep(files[5], {name: TABLE[name] for name in TABLE.column_names}) == {}, "a tenth stays free"
+
+
+@pytest.mark.parametrize("fails", ["write", "replace", "mkdir"])
+def test_a_disk_that_takes_nothing_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    places: dict[str, tuple[Any, str]] = {
+        "write": (pa, "memory_map"),
+        "replace": (os, "replace"),
+        "mkdir": (Path, "mkdir"),
+    }
+    monkeypatch.setattr(*places[fails], failing)
+    hot, reader = HotFiles(10**6, DecodedFiles(tmp_path / "decoded")), Reader()
+    for _ in range(2):
+        assert reader.columns(hot).equals(TABLE)
+    assert reader.asked == TABLE.column_names, "it is kept in memory"
+
+
+def test_what_is_deleted_is_forgotten(tmp_path: Path) -> None:
+    row, folder = collection(COLUMNS), tmp_path / "decoded"
+    shards = LocalShards(tmp_path / "state", decoded=DecodedFiles(folder))
+    ids, other = [BatchId(number) for number in (1, 2)], LocalShards(tmp_path / "state")
+    updates = update_table(COLUMNS, [((1, None, None, None, None), 1, 1)])
+    batches = [listed(int(id), other.append(row, id, updates)) for id in ids]
+    for _ in range(2):
+        shards.read(row, batches)
+    assert len(entries(folder)) == 2
+    shards.delete(row, [ids[0]])
+    assert [one.parent.name for one in entries(folder)] == ["mz_batch=2"]
+    shards.destroy(row.shard)
+    assert entries(folder) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reads_are_the_same_with_and_without(tmp_path: Path, seed: int) -> None:
+    """Whatever is asked for, by several processes one after the other, of batches that come and go."""
+    dice, row = random.Random(seed), collection(COLUMNS)
+    writer, cold = LocalShards(tmp_path, hot_bytes=0), LocalShards(tmp_path, hot_bytes=0)
+
+    def value(one: object) -> object:
+        return None if dice.random() < 0.2 else one
+
+    def cells() -> tuple[object, ...]:
+        number, float_ = Decimal(dice.randrange(10**4)) / 100, dice.choice([0.0, -0.0, 1.5, float("nan")])
+        return tuple(value(one) for one in (dice.randrange(9), dice.choice("abé"), None, number, float_))
+
+    def opened() -> LocalShards:
+        return LocalShards(tmp_path, decoded=DecodedFiles(tmp_path / "decoded"))
+
+    hot, batches = opened(), []
+    for number in range(1, 13):
+        errors = [None] * 9 + ["22012 division by zero"]
+        updates = [(cells(), dice.randrange(50), dice.choice([1, -1]), dice.choice(errors)) for _ in range(30)]
+        batches.append(listed(number, writer.append(row, BatchId(number), update_table(COLUMNS, updates))))
+        if len(batches) > 3:
+            gone = batches.pop(dice.randrange(len(batches)))
+            hot.delete(row, [gone.id])
+        for _ in range(4):
+            chosen = dice.sample(batches, dice.randint(1, len(batches)))
+            over = COLUMNS[dice.choice([0, 3])]
+            condition = stored_value(over, COLUMNS) >= pa.scalar(
+                3, pa.int64() if over.name == "k" else pa.decimal128(38, 2)
+            )
+            how: dict[str, Any] = dice.choice([{}, {"condition": condition, "over": [over]}])
+            asked: dict[str, Any] = {
+                "lower": dice.choice([None, 20]), "upper": dice.choice([None, 40]),
+                "columns": dice.choice([None, ["t"], ["n", "k"], ["f"], []]), **how,
+            }  # fmt: skip
+            one, other = (shards.read(row, chosen, **asked) for shards in (hot, cold))
+            assert one.schema == other.schema
+            assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist()))
+        if dice.random() < 0.4:
+            hot = opened()
+    for _ in range(2):
+        hot.read(row, batches)
+    last = opened()
+    assert sorted(map(repr, last.read(row, batches).to_pylist())) == sorted(
+        map(repr, cold.read(row, batches).to_pylist())
+    )
+    assert last.rows_decoded == 0
