@@ -35,6 +35,7 @@ class Entry:
 #: By name, in the order in which they are run.
 BENCHMARKS = {
     "tpch": Entry("bench.tpch_views", full=(10,)),
+    "tpch_spark": Entry("bench.tpch_spark", full=(10,)),
     "dimensions": Entry("bench.dimensions", full=(10,)),
     "hydration": Entry("bench.hydration", full=(10,)),
     "state": Entry("bench.state", full=(10,)),
