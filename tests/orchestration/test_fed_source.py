@@ -226,7 +226,7 @@ ALL_TYPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl.zst", ".csv.gz"])
+@pytest.mark.parametrize("ending", [pytest.param(".csv", marks=pytest.mark.deep), ".parquet", ".jsonl.zst", ".csv.gz"])
 def test_each_format_has_what_was_returned(root: Path, ending: str) -> None:
     names = [f"c{n}" for n in range(len(ALL_TYPES))]
     declared = ", ".join(f"{name} {type_}" for name, type_ in zip(names, ALL_TYPES, strict=True))
