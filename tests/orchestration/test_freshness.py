@@ -162,6 +162,14 @@ def test_an_asset_without_partitions_takes_a_view_as_it_is_when_all_its_ticks_ar
     def report(doubled: pa.Table) -> None:
         taken.append(doubled)
 
+    @dg.asset(
+        ins={
+            "doubled": dg.AssetIn(input_manager_key="mz_io", partition_mapping=dg.LastPartitionMapping()),
+        }
+    )
+    def of_the_last(doubled: pa.Table) -> None:
+        taken.append(doubled)
+
     @dg.asset(ins=ins, partitions_def=partitions_of("feed"))
     def by_tick(doubled: pa.Table) -> None:
         taken.append(doubled)
@@ -176,7 +184,7 @@ def test_an_asset_without_partitions_takes_a_view_as_it_is_when_all_its_ticks_ar
     assert not engine.catalog.collection(engine.collection_of("doubled")).is_readable_at(1000)
     resources = {"mz_io": MzIOManager(project_dir=str(quiet.root)), "mz": MzResource(project_dir=str(quiet.root))}
     definitions = dg.Definitions.merge(
-        dg.Definitions(assets=defs.assets), dg.Definitions(assets=[report, by_tick], resources=resources)
+        dg.Definitions(assets=defs.assets), dg.Definitions(assets=[report, of_the_last, by_tick], resources=resources)
     )
 
     def ran(name: str, key: str | None = None) -> bool:
@@ -185,5 +193,9 @@ def test_an_asset_without_partitions_takes_a_view_as_it_is_when_all_its_ticks_ar
         return one.execute_in_process(instance=instance, partition_key=key, raise_on_error=False).success
 
     assert ran("report")
-    assert [one.num_rows for one in taken] == [0]
+    assert ran("of_the_last")
+    assert [one.num_rows for one in taken] == [0, 0]
     assert not ran("by_tick", partition_key(1000)), "what the tick was is forgotten"
+    mint(200_000)
+    look()
+    assert ran("of_the_last"), "a tick that is open is closed by who reads it"
