@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from mz_dagster.adapter import Connection
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
 from mz_dagster.sql.errors import InvalidTableDefinition, UndefinedObject
-from mz_dagster.storage.source import BoundFileChanged, SourceUnreadable
+from mz_dagster.storage.source import BoundFileChanged, FileSource, SourceUnreadable, landing_in
 from tests.adapter.test_delta_sinks import step
 from tests.clouds import ACCOUNT, Cloud, running_azure, running_gcs
 from tests.opened import opened
@@ -70,6 +70,24 @@ def test_files_are_read_as_they_come(connection: Connection, cloud: Cloud) -> No
     obstore.delete(cloud.client(place), ["d 0/é+%?0.json.gz"])
     poll(connection)
     assert connection.execute("SELECT count(*) FROM s").fetchall() == [(3,)]
+
+
+def test_of_two_that_create_an_object_one_does(connection: Connection, cloud: Cloud) -> None:
+    connection.execute(
+        f"CREATE SOURCE s (id integer, PRIMARY KEY (id)) FROM FILES (URI '{cloud.uri('fed')}', CONNECTION store) "
+        "FORMAT JSON ENVELOPE UPSERT"
+    )
+    row = connection.engine.catalog.resolve_name("s")
+    assert row is not None
+    source = connection.engine.definitions.source(row.id)
+    assert isinstance(source, FileSource)
+    one = b'{"key": {"id": 1}, "value": {}}'
+    with landing_in(source.place) as landing:
+        assert landing.put(one, "x", ".jsonl", 7) == f"{7:020}-fed.jsonl"
+        assert landing.put(one, "y", ".jsonl", 7) is None
+    poll(connection)
+    assert connection.execute("SELECT id FROM s").fetchall() == [(1,)]
+    assert connection.engine.catalog.last_gain(row.id) > 7
 
 
 def test_whatever_is_committed_the_source_is_the_table(connection: Connection, cloud: Cloud) -> None:
