@@ -21,7 +21,7 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 `arrays.dimensions`, `arrays.limits`, `arrays.parts`, `arrays.set_table`, `casts`, `catalog.catalog_functions`,
 `cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`,
 `jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
-`moments.interval_text`, `moments.moment_table`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
+`moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
 `numbers.numerics`, `numbers.transcendental`, `numbers.unconstrained_functions`, `numbers.unconstrained_sums`,
 `output`, `plain`, `references`, `registry`, `session_zone`, `signature`, `table`, `text.characters`,
 `text.like_patterns`, `value_order`.

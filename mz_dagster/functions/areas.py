@@ -14,10 +14,9 @@ from mz_dagster.functions.arrays import set_table as sets
 from mz_dagster.functions.function import Function, Overload
 from mz_dagster.functions.jsonb import json_table as json
 from mz_dagster.functions.jsonb import jsonb_table as jsonb
-from mz_dagster.functions.moments import moment_table as moments
 from mz_dagster.functions.regexps import regexp_table as regexp
 
-AREAS = (moments, regexp, json, jsonb, arrays, sets)
+AREAS = (regexp, json, jsonb, arrays, sets)
 SET_AREAS = (json, jsonb, sets)
 
 

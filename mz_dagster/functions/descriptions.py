@@ -7,19 +7,15 @@ from collections.abc import Mapping
 from mz_dagster.functions.arrays import descriptions as arrays
 from mz_dagster.functions.function import Description
 from mz_dagster.functions.jsonb import descriptions as jsonb
-from mz_dagster.functions.moments import descriptions as moments
 from mz_dagster.functions.references import DESCRIBED
 from mz_dagster.functions.regexps import descriptions as regexps
 
-_GENERAL: Mapping[str, Description] = {
-    "not": Description("The opposite of a boolean.", "NOT (1 = 2)", "true"),
-}
+_GENERAL: Mapping[str, Description] = {}
 #: By the function's name in SQL, or the operator.
 DESCRIPTIONS: Mapping[str, Description] = {
     **_GENERAL,
     **DESCRIBED,
     **regexps.DESCRIPTIONS,
-    **moments.DESCRIPTIONS,
     **jsonb.DESCRIPTIONS,
     **arrays.DESCRIPTIONS,
 }

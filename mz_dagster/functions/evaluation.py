@@ -18,18 +18,14 @@ from typing import Any, TypeAlias
 from mz_dagster.functions.arrays.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
 from mz_dagster.functions.casts import cast, element_context
 from mz_dagster.functions.errors import (
-    DATE_OUT_OF_RANGE,
-    MZ_TIMESTAMP_OUT_OF_RANGE,
-    STEP_OVERFLOW,
-    TIMESTAMP_OUT_OF_RANGE,
     failure,
 )
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.literals import INTEGER_RANGES, literal_of
+from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.membership import AMONG, constants_of, has_null
-from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
 from mz_dagster.functions.moments.infinite import guarded
-from mz_dagster.functions.numbers.arithmetic import in_range, within
+from mz_dagster.functions.numbers.arithmetic import in_range
 from mz_dagster.functions.numbers.numerics import (
     rounded,
     to_scale,
@@ -37,7 +33,7 @@ from mz_dagster.functions.numbers.numerics import (
 from mz_dagster.functions.output import output_of
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.references import PURE, SCALED
-from mz_dagster.functions.registry import BUILT, SqlFailure, function
+from mz_dagster.functions.registry import BUILT, LAZY, RECORDS, SqlFailure, built, function, pure
 from mz_dagster.functions.signature import modified_element
 from mz_dagster.functions.value_order import nullable_key, order_key
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, walk
@@ -48,7 +44,6 @@ Evaluate: TypeAlias = Callable[[Mapping[int, Any] | Sequence[Any]], Any]
 #: Returns what a strict function makes of arguments that are not NULL.
 Apply: TypeAlias = Callable[..., Any]
 
-_TIMES = (0, INTEGER_RANGES[Kind.INT8][1])
 _INTEGERS = ("int2", "int4", "int8")
 _MOMENTS = ("timestamp", "timestamptz")
 _FLOATS = ("float4", "float8")
@@ -61,9 +56,6 @@ _TESTS: Mapping[str, Apply] = {
     "is_false": lambda value: value is False,
     "is_not_false": lambda value: value is not False,
 }
-_ALL_CASTS = frozenset(f"cast_{one}_to_{other}" for one in _INTEGERS for other in _INTEGERS)
-_TO_NUMERIC = frozenset(f"cast_{one}_to_numeric" for one in (*_INTEGERS, "numeric"))
-_TO_INTEGER = frozenset(f"cast_numeric_to_{one}" for one in _INTEGERS)
 
 
 def is_evaluable(scalar: Scalar) -> bool:
@@ -76,7 +68,7 @@ def _is_known(node: Scalar) -> bool:
         case ColumnRef() | Literal() | If():
             return True
         case Call():
-            return _is_lenient(node) or _applied(node) is not None
+            return node.function in LAZY or _applied(node) is not None
         case _:
             return False
 
@@ -134,29 +126,30 @@ def compiled(scalar: Scalar) -> Evaluate:
             return lambda row: then(row) if condition(row) is True else otherwise(row)
         case Call():
             arguments = tuple(map(compiled, scalar.arguments[:1] if scalar.function == AMONG else scalar.arguments))
-            if _is_lenient(scalar):
-                return _LENIENT[scalar.function](scalar, arguments)
+            if scalar.function in LAZY:
+                return LAZY[scalar.function](scalar, arguments)
             apply = _applied(scalar)
             assert apply is not None, "such a scalar is not evaluated here"
-            return _strict(apply, arguments)
+            return _applying(apply, arguments, strict=_is_strict(scalar.function))
         case _:
             raise AssertionError("such a scalar is not evaluated here")
 
 
-def _strict(apply: Apply, arguments: tuple[Evaluate, ...]) -> Evaluate:
+def _is_strict(name: str) -> bool:
+    """Returns whether a function that is not lazy is not called for NULL; those of families in the table never are."""
+    record = RECORDS.get(name)
+    return (record is None or record.function.strict) and name not in LENIENT_ARRAYS
+
+
+def _applying(apply: Apply, arguments: tuple[Evaluate, ...], *, strict: bool) -> Evaluate:
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         values = [one(row) for one in arguments]
         return None if any(value is None for value in values) else apply(*values)
 
-    return evaluate
+    return evaluate if strict else lambda row: apply(*[one(row) for one in arguments])
 
 
-# ---- functions that do not simply return NULL for NULL
-
-
-def _is_lenient(call: Call) -> bool:
-    """Returns whether a call is of a function that is not strict."""
-    return call.function in _LENIENT
+# ---- functions that evaluate their arguments themselves
 
 
 def _test(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
@@ -164,6 +157,12 @@ def _test(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return lambda row: test(argument(row))
 
 
+for _name in _TESTS:
+    function(_name, (), Kind.BOOL, nullability=Nullability.NEVER, strict=False, lazy=True)(_test)
+
+
+@function("and", (), Kind.BOOL, strict=False, lazy=True)
+@function("or", (), Kind.BOOL, strict=False, lazy=True)
 def _connective(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Returns `and` and `or`: what decides does so whatever fails in the others."""
     decides = call.function == "or"
@@ -188,6 +187,7 @@ def _decided(tests: Iterable[tuple[Evaluate, Any]], decides: bool) -> bool | Non
     return None if is_unknown else not decides
 
 
+@function("coalesce", (), None, nullability=Nullability.IF_ALL_ARGUMENTS, strict=False, lazy=True)
 def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         return next((value for one in arguments if (value := one(row)) is not None), None)
@@ -195,6 +195,8 @@ def _coalesce(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+# Fails with the SQLSTATE and message that its argument is wherever it is evaluated; of NULL, NULL.
+@function("error", (), None, fallible=True, nullability=Nullability.IF_ALL_ARGUMENTS, strict=False, lazy=True)
 def _error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     (says,) = arguments
 
@@ -207,6 +209,8 @@ def _error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+# Its argument, NULL where that fails.
+@function("without_error", (), None, nullability=Nullability.ALWAYS, strict=False, lazy=True)
 def _without_error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     (argument,) = arguments
 
@@ -219,6 +223,8 @@ def _without_error(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+# The SQLSTATE and message with which its argument fails; NULL where it does not.
+@function("error_of", (), Kind.TEXT, nullability=Nullability.ALWAYS, strict=False, lazy=True)
 def _error_of(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     (argument,) = arguments
 
@@ -232,10 +238,12 @@ def _error_of(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+@function("concat", (), Kind.TEXT, nullability=Nullability.NEVER, strict=False, lazy=True)
 def _concat(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return lambda row: "".join([value for one in arguments if (value := one(row)) is not None])
 
 
+@function("concat_ws", (), Kind.TEXT, nullability=Nullability.IF_FIRST_ARGUMENT, strict=False, lazy=True)
 def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     def evaluate(row: Mapping[int, Any] | Sequence[Any]) -> Any:
         separator, *parts = [one(row) for one in arguments]
@@ -244,6 +252,8 @@ def _concat_ws(_: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
+@function("is_distinct_from", (), Kind.BOOL, nullability=Nullability.NEVER, strict=False, lazy=True)
+@function("is_not_distinct_from", (), Kind.BOOL, nullability=Nullability.NEVER, strict=False, lazy=True)
 def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     left, right = arguments
     left_key, right_key = (nullable_key(order_key(one.type)) for one in call.arguments)
@@ -252,6 +262,8 @@ def _distinct(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return lambda row: left_key(left(row)) == right_key(right(row))
 
 
+@function("greatest", (), None, nullability=Nullability.IF_ALL_ARGUMENTS, strict=False, lazy=True)
+@function("least", (), None, nullability=Nullability.IF_ALL_ARGUMENTS, strict=False, lazy=True)
 def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     extreme: Apply = max if call.function == "greatest" else min
     key = order_key(call.type)
@@ -263,11 +275,9 @@ def _extreme(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
-def _of_array(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
-    apply = LENIENT_ARRAYS[call.function](call)
-    return lambda row: apply(*[one(row) for one in arguments])
-
-
+# Whether a comparison, named by a literal, with the second argument's elements is true for any, for all of them.
+@function("any_element", (), Kind.BOOL, fallible=True, nullability=Nullability.ALWAYS, strict=False, lazy=True)
+@function("all_elements", (), Kind.BOOL, fallible=True, nullability=Nullability.ALWAYS, strict=False, lazy=True)
 def _quantified(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     """Returns `= ANY (array)` and the like: what decides does so whatever fails for other elements."""
     value, array, named = arguments
@@ -284,49 +294,65 @@ def _quantified(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
     return evaluate
 
 
-_LENIENT: Mapping[str, Callable[[Call, tuple[Evaluate, ...]], Evaluate]] = {
-    **dict.fromkeys(_TESTS, _test),
-    "and": _connective,
-    "or": _connective,
-    "coalesce": _coalesce,
-    "error": _error,
-    "without_error": _without_error,
-    "error_of": _error_of,
-    "concat": _concat,
-    "concat_ws": _concat_ws,
-    "is_distinct_from": _distinct,
-    "is_not_distinct_from": _distinct,
-    "greatest": _extreme,
-    "least": _extreme,
-    "any_element": _quantified,
-    "all_elements": _quantified,
-    **dict.fromkeys(LENIENT_ARRAYS, _of_array),
-}
-
-# ---- strict functions
+# ---- functions of values
 
 
 def _applied(call: Call) -> Apply | None:
-    """Returns what evaluates the call of a strict function, None if it is not known."""
+    """Returns what evaluates the call of a function of values, None if it is not known."""
     name, type_ = call.function, call.type
-    if name in _ALL_CASTS:
-        return in_range(lambda value: value, call)
-    if name in _TO_NUMERIC:
-        return lambda value: to_scale(Decimal(value), type_.scale)
-    if name in _TO_INTEGER:
-        return in_range(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), call)
-    for builders in (_OWN, STRICT_ARRAYS):
+    for builders in (STRICT_ARRAYS, LENIENT_ARRAYS):
         if name in builders:
-            return guarded(name, builders[name](call))
+            return builders[name](call)
     if name in BUILT:
         built = BUILT[name](call)
         return None if built is None else guarded(name, built)
     return _pure(name, type_) if name in PURE else None
 
 
+@function(
+    "not", (Kind.BOOL,), Kind.BOOL, sql="not", says="The opposite of a boolean.", example="NOT (1 = 2)", gives="true"
+)
+def negation(value: bool) -> bool:
+    """Returns the opposite."""
+    return not value
+
+
+# How concat() spells a boolean, unlike the cast.
+@function("output_bool", (Kind.BOOL,), Kind.TEXT)
+def boolean_output(value: bool) -> str:
+    """Returns a boolean's letter."""
+    return "t" if value else "f"
+
+
+@built("cast_numeric_to_text", "cast_numeric_to_unconstrained")
 def _numeric_text(call: Call) -> Apply:
     scale = call.arguments[0].type.scale
     return lambda value: f"{to_scale(value, scale):f}"
+
+
+@built(*(f"cast_{one}_to_{other}" for one in _INTEGERS for other in _INTEGERS if one != other))
+def _integer_of_integer(call: Call) -> Apply:
+    return in_range(int, call)
+
+
+@built(*(f"cast_{one}_to_numeric" for one in (*_INTEGERS, "numeric")))
+def _to_scale(call: Call) -> Apply:
+    scale = call.type.scale
+    return lambda value: to_scale(Decimal(value), scale)
+
+
+@built(*(f"cast_numeric_to_{one}" for one in _INTEGERS))
+def _integer_of_numeric(call: Call) -> Apply:
+    return in_range(lambda value: int(rounded(value, 0, ROUND_HALF_UP)), call)
+
+
+pure("cast_bool_to_text")(lambda value: "true" if value else "false")
+pure("cast_bool_to_int4")(int)
+pure("cast_int4_to_bool")(bool)
+pure("cast_bytea_to_text")(lambda value: f"\\x{value.hex()}")
+pure(
+    *(f"cast_{kind}_to_text" for kind in (*_INTEGERS, "uuid", "jsonb", "mz_timestamp")),
+)(str)
 
 
 def _pure(name: str, type_: ScalarType) -> Apply:
@@ -337,10 +363,11 @@ def _pure(name: str, type_: ScalarType) -> Apply:
     return (lambda *values: function(*values, *scale)) if scale else function
 
 
-def _shifted_date(sign: int) -> Apply:
-    return within(lambda day, days: day + sign * days, (FIRST_DAY, LAST_DAY), DATE_OUT_OF_RANGE)
-
-
+@built(
+    *(f"cast_text_to_{kind}" for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)),
+    *(f"cast_{one}_to_{other}" for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS),
+    *(f"cast_{one}_to_{other}" for one in _STRINGS for other in _STRINGS if (one, other) != ("text", "text")),
+)
 def _read(call: Call) -> Apply:
     """Returns the cast of a text, or of an exact number as one."""
     type_, assigned = call.type, call.function.startswith("assign_")
@@ -361,18 +388,6 @@ for _short in _STRINGS:
         function(f"assign_{_short}_to_{_other}", (), _kind, fallible=True, of_call=True)(_read)
 
 
-def _to_mz_timestamp(apply: Apply) -> Apply:
-    return within(apply, _TIMES, MZ_TIMESTAMP_OUT_OF_RANGE)
-
-
-def _of_mz_timestamp(_: Call) -> Apply:
-    return within(lambda millis: millis * 1000, (0, (LAST_DAY + 1) * DAY - 1), TIMESTAMP_OUT_OF_RANGE)
-
-
-def _epoch(call: Call) -> Apply:
-    return lambda micros: to_scale(Decimal(micros).scaleb(-6), call.type.scale)
-
-
 def _each(call: Call, of_element: Callable[[Scalar], Scalar]) -> Apply:
     """Returns the array of what a scalar is for each element of one; the first error wins."""
     element = call.arguments[0].type.element
@@ -381,7 +396,16 @@ def _each(call: Call, of_element: Callable[[Scalar], Scalar]) -> Apply:
     return lambda values: [evaluate((one,)) for one in values]
 
 
-def _cast_elements(call: Call) -> Apply:
+@function("array_output", (Kind.ARRAY,), Kind.ARRAY, of_call=True)
+def array_output(call: Call) -> Apply:
+    """Returns the function to the texts of an array's elements."""
+    return _each(call, output_of)
+
+
+@function("cast_elements", (Kind.ARRAY,), Kind.ARRAY, fallible=True, of_call=True)
+@function("assign_elements", (Kind.ARRAY,), Kind.ARRAY, fallible=True, of_call=True)
+def cast_elements(call: Call) -> Apply:
+    """Returns the function to an array with another element type."""
     source, target = call.arguments[0].type.element, call.type.element
     assert source is not None
     assert target is not None
@@ -390,12 +414,16 @@ def _cast_elements(call: Call) -> Apply:
     return _each(call, found.apply)
 
 
-def _modified_elements(call: Call) -> Apply:
+@function("modified_elements", (Kind.ARRAY, Kind.INT4, Kind.TEXT), Kind.ARRAY, fallible=True, of_call=True)
+def modified_elements(call: Call) -> Apply:
+    """Returns what makes of each element what a modifier of these digits and fields makes of it."""
     apply = _each(call, modified_element(call))
     return lambda values, *_: apply(values)
 
 
-def _record_output(call: Call) -> Apply:
+@function("record_output", (Kind.RECORD,), Kind.ARRAY, of_call=True)
+def record_output(call: Call) -> Apply:
+    """Returns the function to the texts of a record's fields."""
     fields = [compiled(output_of(ColumnRef(0, one))) for _, one in call.arguments[0].type.fields]
     return lambda cells: [evaluate((cell,)) for evaluate, cell in zip(fields, cells, strict=True)]
 
@@ -406,50 +434,13 @@ def _jsonb_of_moment(call: Call) -> Apply:
     return lambda value: f'"{text(value).replace(" ", "T")}{zone}"'
 
 
-def _membership(call: Call) -> Apply:
+# What `plan/membership.py` makes of a value's comparisons with the elements of a literal.
+@function(AMONG, (), Kind.BOOL, nullability=Nullability.ALWAYS, of_call=True)
+def membership(call: Call) -> Apply:
+    """Returns the function to whether a value is among constants."""
     element = call.arguments[1].type.element
     assert element is not None
     members = frozenset(to_plain(one, element) for one in constants_of(call))
     if has_null(call):
         return lambda value: True if value in members else None
     return lambda value: value in members
-
-
-_OWN: Mapping[str, Callable[[Call], Apply]] = {
-    AMONG: _membership,
-    "not": lambda _: operator.not_,
-    "output_bool": lambda _: lambda value: "t" if value else "f",
-    "cast_bool_to_text": lambda _: lambda value: "true" if value else "false",
-    "cast_bool_to_int4": lambda _: int,
-    "cast_int4_to_bool": lambda _: bool,
-    **{f"cast_{kind}_to_text": lambda _: str for kind in _INTEGERS},
-    "cast_numeric_to_text": _numeric_text,
-    "cast_numeric_to_unconstrained": _numeric_text,
-    **{f"cast_text_to_{kind}": _read for kind in ("bool", "numeric", "mz_timestamp", *_FLOATS, *_INTEGERS)},
-    **{f"cast_{one}_to_{other}": _read for one in (*_INTEGERS, "numeric", "unconstrained") for other in _FLOATS},
-    **{f"cast_{one}_to_{other}": _read for one in _STRINGS for other in _STRINGS},
-    "array_output": lambda call: _each(call, output_of),
-    **dict.fromkeys(("cast_elements", "assign_elements"), _cast_elements),
-    "modified_elements": _modified_elements,
-    "record_output": _record_output,
-    **{f"to_jsonb_{kind}": lambda _: str for kind in _INTEGERS},
-    "to_jsonb_bool": lambda _: lambda value: "true" if value else "false",
-    "to_jsonb_numeric": _numeric_text,
-    **{f"to_jsonb_{kind}": _jsonb_of_moment for kind in ("date", *_MOMENTS)},
-    "cast_bytea_to_text": lambda _: lambda value: f"\\x{value.hex()}",
-    "cast_uuid_to_text": lambda _: str,
-    "cast_jsonb_to_text": lambda _: str,
-    "add_int4_date": lambda _: _shifted_date(1),
-    "add_date_int4": lambda _: _shifted_date(1),
-    "subtract_date_int4": lambda _: _shifted_date(-1),
-    "subtract_date_date": lambda _: operator.sub,
-    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(int) for kind in ("int4", "int8")},
-    "cast_numeric_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda n: int(n) if n == int(n) else None),
-    "cast_date_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda days: days * (DAY // 1000)),
-    **{f"cast_{kind}_to_mz_timestamp": lambda _: _to_mz_timestamp(lambda micros: micros // 1000) for kind in _MOMENTS},
-    **{f"cast_mz_timestamp_to_{kind}": _of_mz_timestamp for kind in _MOMENTS},
-    "cast_mz_timestamp_to_text": lambda _: str,
-    "step_mz_timestamp": lambda _: within(lambda value: value + 1, _TIMES, STEP_OVERFLOW),
-    "extract_epoch_timestamp": _epoch,
-    "extract_epoch_timestamptz": _epoch,
-}

@@ -36,6 +36,7 @@ from mz_dagster.functions.moments import (  # noqa: F401
     moment_text,
     series,
     templates,
+    timeline,
     timetz,
     zones,
 )

@@ -72,6 +72,9 @@ SCALED: set[str] = set()
 #: References that depend on the types of a call: what returns the function of plain values for a call, None for a call
 #: that it does not know.
 BUILT: dict[str, Callable[[Call], Callable[..., Any] | None]] = {}
+#: References that evaluate their arguments themselves: what returns the function of a row for a call and what evaluates
+#: its arguments, `evaluation.Evaluate`.
+LAZY: dict[str, Callable[[Call, tuple[Callable[..., Any], ...]], Callable[..., Any]]] = {}
 
 
 def describe(*names: Named) -> None:
@@ -131,6 +134,7 @@ def function(
     scaled: bool = False,
     internal: bool = False,
     of_call: bool = False,
+    lazy: bool = False,
 ) -> Callable[[F], F]:
     """Makes the record of a function, of which the decorated one is the reference.
 
@@ -156,7 +160,8 @@ def function(
         scaled: Whether the reference takes the scale of its result as a last argument.
         internal: Whether only plans call it.
         of_call: Whether the reference depends on a call's types: it takes the call, and returns the function of plain
-            values, or None if it does not know such a call.
+            values, or None if it does not know such a call. What is not strict is of a call, and gets NULL as None.
+        lazy: Whether the reference evaluates its arguments itself, as `LAZY` says.
 
     Example:
         >>> @function("twice_text", (Kind.TEXT,), Kind.TEXT, sql="twice", says="Two.", example="twice('a')", gives="aa")
@@ -179,6 +184,10 @@ def function(
         declared = Function(name, arguments, result, strict, fallible, nullability)
         assert name not in RECORDS, f"two records of {name}"
         RECORDS[name] = Record(declared, overloads, sets, internal)
+        if lazy:
+            LAZY[name] = reference
+            return reference
+        assert strict or of_call, f"{name} is called for NULL"
         return (built(name) if of_call else pure(name, scaled=scaled))(reference)
 
     return register

@@ -22,24 +22,20 @@ from mz_dagster.functions.casts import (
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.function import COMPARISONS, Overload
 from mz_dagster.functions.literals import numeric_type_of
-from mz_dagster.functions.moments.moment_table import (
+from mz_dagster.functions.moments.field_names import (
     DATE_PARTS,
+    EXTRACT_FIELDS,
     INTERVAL_FIELDS,
     INTERVAL_UNITS,
     TIME_FIELDS,
     TIMETZ_FIELDS,
+    TRUNC_UNITS,
+    field_name,
 )
 from mz_dagster.functions.numbers.known_numbers import fits, known_result
 from mz_dagster.functions.polymorphic import has_order, resolve_polymorphic
 from mz_dagster.functions.signature import ArgumentType, Cast, Resolved, Unknown, default_type, type_name
-from mz_dagster.functions.table import (
-    EXTRACT_FIELDS,
-    FUNCTIONS,
-    OVERLOADS,
-    TABLE_OVERLOADS,
-    TRUNC_UNITS,
-    field_name,
-)
+from mz_dagster.functions.table import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
 from mz_dagster.scalars.types import (
     BOOL,
     FLOAT8,

@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown, resolve_date_trunc, resolve_function, type_name
+from mz_dagster.functions.moments.field_names import field_name
 from mz_dagster.functions.moments.moment_text import is_fixed
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC
-from mz_dagster.functions.table import field_name
 from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
 from mz_dagster.scalars.values import Interval

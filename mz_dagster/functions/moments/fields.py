@@ -7,10 +7,21 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.moments.calendar import DAY, HOUR, MINUTE, SECOND, checked_moment, civil_of, days_of
+from mz_dagster.functions.moments.field_names import (
+    DATE_PARTS,
+    EXTRACT_FIELDS,
+    INTERVAL_FIELDS,
+    INTERVAL_UNITS,
+    TIME_FIELDS,
+    TRUNC_UNITS,
+)
+from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.moments.interval import epoch_microseconds, parts_of
 from mz_dagster.functions.moments.interval_text import Span
-from mz_dagster.functions.registry import PURE
+from mz_dagster.functions.registry import function
+from mz_dagster.scalars.types import Kind
 
 _YEAR_SECONDS, _MONTH_SECONDS, _DAY_SECONDS = 365.25 * 86_400, 30 * 86_400.0, 86_400.0
 #: 1970-01-01 as Python counts days.
@@ -133,37 +144,56 @@ def _towards_zero(value: int, unit: int) -> int:
     return value // unit if value >= 0 else -(-value // unit)
 
 
-def _with_field(function: Callable[[str, Any], Any], field: str) -> Callable[[Any], Any]:
-    return lambda value: function(field, value)
+def _moment_part(field: str, moment: int) -> float:
+    return clock_part(field, moment % DAY)
 
 
-def _register() -> None:
-    """Registers one implementation for each field and kind."""
-    fields = ("microseconds", "milliseconds", "second", "minute", "hour", "epoch")
-    for field in fields:
-        PURE[f"extract_{field}_time"] = _with_field(time_field, field)
-    for field in (*fields, "day", "month", "quarter", *_YEARS):
-        PURE[f"extract_{field}_interval"] = _with_field(interval_field, field)
-    for unit in (*_CLOCK, "month", "quarter", *_YEARS):
-        PURE[f"date_trunc_{unit}_interval"] = _with_field(truncated, unit)
-    for field in ("second", "milliseconds"):
-        PURE[f"date_part_{field}_interval"] = lambda span, field=field: clock_part(field, span[2])
-        PURE[f"date_part_{field}_time"] = _with_field(clock_part, field)
-        for kind in ("timestamp", "timestamptz"):
-            PURE[f"date_part_{field}_{kind}"] = lambda moment, field=field: clock_part(field, moment % DAY)
-    days = ("isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy", *_YEARS)
-    for field in (*days, "epoch"):
-        PURE[f"extract_{field}_date"] = _with_field(date_field, field)
-    for kind in ("timestamp", "timestamptz"):
-        for field in (*fields, *days):
-            PURE[f"extract_{field}_{kind}"] = _with_field(moment_field, field)
-        for unit in (*_CLOCK, "week", "month", "quarter", *_YEARS):
-            PURE[f"date_trunc_{unit}_{kind}"] = _with_field(truncated_moment, unit)
-    for field in ("timezone", "timezone_hour", "timezone_minute"):
-        PURE[f"extract_{field}_timestamptz"] = _with_field(moment_field, field)
-    PURE["date_part_epoch_interval"] = interval_epoch
-    for kind in ("time", "timestamp", "timestamptz"):
-        PURE[f"date_part_epoch_{kind}"] = lambda microseconds: microseconds / 1_000_000.0
+def _interval_part(field: str, span: Span) -> float:
+    return clock_part(field, span[2])
 
 
-_register()
+def _seconds(microseconds: int) -> float:
+    return microseconds / 1_000_000.0
+
+
+def _with_field(reference: Callable[[str, Any], Any], field: str) -> Callable[[Any], Any]:
+    return lambda value: reference(field, value)
+
+
+for _field in TIME_FIELDS:
+    function(f"extract_{_field}_time", (Kind.TIME,), Kind.NUMERIC)(_with_field(time_field, _field))
+for _field in INTERVAL_FIELDS:
+    function(f"extract_{_field}_interval", (Kind.INTERVAL,), Kind.NUMERIC)(_with_field(interval_field, _field))
+for _unit in INTERVAL_UNITS:
+    function(f"date_trunc_{_unit}_interval", (Kind.INTERVAL,), Kind.INTERVAL)(_with_field(truncated, _unit))
+for _field, (_kinds, _) in EXTRACT_FIELDS.items():
+    for _kind in _kinds:
+        _name = f"extract_{_field}_{_kind.value}"
+        # Of what is infinite some fields are unknown, and the others errors.
+        _is_growing = RULES[_name].outcome is not InfiniteResult.UNKNOWN
+        function(
+            _name,
+            (_kind,),
+            Kind.NUMERIC,
+            fallible=_is_growing,
+            nullability=Nullability.IF_ANY_ARGUMENT if _is_growing else Nullability.ALWAYS,
+        )(_with_field(date_field if _kind is Kind.DATE else moment_field, _field))
+for _kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+    for _unit in TRUNC_UNITS:
+        # The first week of year 1 and the like begin before the first date there is.
+        function(f"date_trunc_{_unit}_{_kind.value}", (_kind,), _kind, fallible=True)(
+            _with_field(truncated_moment, _unit)
+        )
+    for _field in DATE_PARTS:
+        # Of an infinite timestamp they are unknown.
+        _nullable = Nullability.IF_ANY_ARGUMENT if _field == "epoch" else Nullability.ALWAYS
+        function(f"date_part_{_field}_{_kind.value}", (_kind,), Kind.FLOAT8, nullability=_nullable)(
+            _seconds if _field == "epoch" else _with_field(_moment_part, _field)
+        )
+for _field in DATE_PARTS:
+    function(f"date_part_{_field}_time", (Kind.TIME,), Kind.FLOAT8)(
+        _seconds if _field == "epoch" else _with_field(clock_part, _field)
+    )
+    function(f"date_part_{_field}_interval", (Kind.INTERVAL,), Kind.FLOAT8)(
+        interval_epoch if _field == "epoch" else _with_field(_interval_part, _field)
+    )

@@ -14,7 +14,8 @@ from decimal import Decimal
 
 from mz_dagster.functions.moments.calendar import DAY, HOUR, MINUTE, SECOND
 from mz_dagster.functions.moments.interval_text import Span
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.types import Kind
 
 _INT4, _INT8 = 2**31, 2**63
 _MONTH_DAYS = 30
@@ -37,7 +38,7 @@ def length(span: Span) -> int:
     return (months * _MONTH_DAYS + days) * DAY + clock
 
 
-@pure("comparable_interval")
+@function("comparable_interval", (Kind.INTERVAL,), Kind.INTERVAL, internal=True)
 def comparable(span: Span) -> Span:
     """Returns the one interval that stands for all equal ones; these have the order of their three numbers.
 
@@ -52,7 +53,7 @@ def comparable(span: Span) -> Span:
     return months, kept, clock + (days - kept) * DAY
 
 
-@pure("ordered_interval")
+@function("ordered_interval", (Kind.INTERVAL,), Kind.BYTEA, internal=True)
 def ordered(span: Span) -> bytes:
     """Returns bytes that have the order of intervals, and among equal ones that of their three numbers."""
     return b"".join(
@@ -62,7 +63,7 @@ def ordered(span: Span) -> bytes:
     )
 
 
-@pure("restored_interval")
+@function("restored_interval", (Kind.BYTEA,), Kind.INTERVAL, internal=True)
 def restored(ordering: bytes) -> Span:
     """Returns the interval that `ordered` was given.
 
@@ -75,74 +76,74 @@ def restored(ordering: bytes) -> Span:
     return months, days, int.from_bytes(own[8:], "big") - _INT8
 
 
-@pure("months_interval")
+@function("months_interval", (Kind.INTERVAL,), Kind.INT8, internal=True)
 def _months(span: Span) -> int:
     return span[0]
 
 
-@pure("days_interval")
+@function("days_interval", (Kind.INTERVAL,), Kind.INT8, internal=True)
 def _days(span: Span) -> int:
     return span[1]
 
 
-@pure("microseconds_interval")
+@function("microseconds_interval", (Kind.INTERVAL,), Kind.INT8, internal=True)
 def _microseconds(span: Span) -> int:
     return span[2]
 
 
-@pure("whole_interval")
+@function("whole_interval", (Kind.INT8, Kind.INT8, Kind.NUMERIC), Kind.INTERVAL, fallible=True, internal=True)
 def _whole(months: int, days: int, microseconds: Decimal) -> Span:
     return checked(months, days, int(microseconds))
 
 
-@pure("eq_interval")
+@function("eq_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql="=")
 def _equal(left: Span, right: Span) -> bool:
     return length(left) == length(right)
 
 
-@pure("ne_interval")
+@function("ne_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql="<>")
 def _unequal(left: Span, right: Span) -> bool:
     return length(left) != length(right)
 
 
-@pure("lt_interval")
+@function("lt_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql="<")
 def _less(left: Span, right: Span) -> bool:
     return length(left) < length(right)
 
 
-@pure("le_interval")
+@function("le_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql="<=")
 def _at_most(left: Span, right: Span) -> bool:
     return length(left) <= length(right)
 
 
-@pure("gt_interval")
+@function("gt_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql=">")
 def _greater(left: Span, right: Span) -> bool:
     return length(left) > length(right)
 
 
-@pure("ge_interval")
+@function("ge_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.BOOL, sql=">=")
 def _at_least(left: Span, right: Span) -> bool:
     return length(left) >= length(right)
 
 
-@pure("add_interval")
+@function("add_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.INTERVAL, sql="+", fallible=True)
 def total(left: Span, right: Span) -> Span:
     """Returns the sum of two intervals, part by part."""
     return checked(left[0] + right[0], left[1] + right[1], left[2] + right[2])
 
 
-@pure("subtract_interval")
+@function("subtract_interval", (Kind.INTERVAL, Kind.INTERVAL), Kind.INTERVAL, sql="-", fallible=True)
 def difference(left: Span, right: Span) -> Span:
     """Returns the first interval without the second, part by part."""
     return checked(left[0] - right[0], left[1] - right[1], left[2] - right[2])
 
 
-@pure("negate_interval")
+@function("negate_interval", (Kind.INTERVAL,), Kind.INTERVAL, sql="-", fallible=True)
 def _negated(span: Span) -> Span:
     return checked(-span[0], -span[1], -span[2])
 
 
-@pure("multiply_interval_float8")
+@function("multiply_interval_float8", (Kind.INTERVAL, Kind.FLOAT8), Kind.INTERVAL, sql="*", fallible=True)
 def product(span: Span, factor: float) -> Span:
     """Returns an interval times a number.
 
@@ -153,12 +154,12 @@ def product(span: Span, factor: float) -> Span:
     return _scaled(span, lambda value: value * factor)
 
 
-@pure("multiply_float8_interval")
+@function("multiply_float8_interval", (Kind.FLOAT8, Kind.INTERVAL), Kind.INTERVAL, sql="*", fallible=True)
 def _product(factor: float, span: Span) -> Span:
     return product(span, factor)
 
 
-@pure("divide_interval_float8")
+@function("divide_interval_float8", (Kind.INTERVAL, Kind.FLOAT8), Kind.INTERVAL, sql="/", fallible=True)
 def quotient(span: Span, divisor: float) -> Span:
     """Returns an interval divided by a number.
 
@@ -196,7 +197,16 @@ def _rounded(value: float) -> float:
     return round(value * 1_000_000.0) / 1_000_000.0
 
 
-@pure("justify_hours_interval")
+@function(
+    "justify_hours_interval",
+    (Kind.INTERVAL,),
+    Kind.INTERVAL,
+    sql="justify_hours",
+    says="An interval with 24 hours as a day.",
+    example="justify_hours(interval '27 hours')",
+    gives="1 day 03:00:00",
+    fallible=True,
+)
 def justified_hours(span: Span) -> Span:
     """Returns the interval with days in the place of each 24 hours, and one sign for both.
 
@@ -208,14 +218,32 @@ def justified_hours(span: Span) -> Span:
     return checked(months, *_carried(days, clock, DAY))
 
 
-@pure("justify_days_interval")
+@function(
+    "justify_days_interval",
+    (Kind.INTERVAL,),
+    Kind.INTERVAL,
+    sql="justify_days",
+    says="An interval with 30 days as a month.",
+    example="justify_days(interval '35 days')",
+    gives="1 mon 5 days",
+    fallible=True,
+)
 def justified_days(span: Span) -> Span:
     """Returns the interval with months in the place of each 30 days, and one sign for both."""
     months, days, clock = span
     return checked(*_carried(months, days, _MONTH_DAYS), clock)
 
 
-@pure("justify_interval")
+@function(
+    "justify_interval",
+    (Kind.INTERVAL,),
+    Kind.INTERVAL,
+    sql="justify_interval",
+    says="An interval with both, and one sign.",
+    example="justify_interval(interval '1 mon -1 hour')",
+    gives="29 days 23:00:00",
+    fallible=True,
+)
 def justified(span: Span) -> Span:
     """Returns the interval with days for hours, months for days, and one sign.
 
@@ -257,7 +285,16 @@ def _one_sign(great: int, small: int, unit: int) -> tuple[int, int]:
     return great, small
 
 
-@pure("make_interval")
+@function(
+    "make_interval",
+    (Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.FLOAT8),
+    Kind.INTERVAL,
+    sql="make_interval",
+    says="The interval of years, months, weeks, days, hours, minutes and seconds, each by its name.",
+    example="make_interval(days => 10)",
+    gives="10 days",
+    fallible=True,
+)
 def made(years: int, months: int, weeks: int, days: int, hours: int, minutes: int, seconds: float) -> Span:
     """Returns the interval of its parts.
 
@@ -280,7 +317,7 @@ def _clock_of(span: Span) -> int:
     return span[2] % DAY
 
 
-@pure("isfinite_interval")
+@function("isfinite_interval", (Kind.INTERVAL,), Kind.BOOL, sql="isfinite")
 def _is_finite(span: Span) -> bool:
     return True
 

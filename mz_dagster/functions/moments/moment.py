@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from mz_dagster.functions.errors import DATE_OUT_OF_RANGE, failure
 from mz_dagster.functions.moments.calendar import (
     AFTER,
     BEFORE,
@@ -25,10 +26,39 @@ from mz_dagster.functions.moments.calendar import (
     later,
 )
 from mz_dagster.functions.moments.interval_text import Span, clock_text
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure, refuse
+from mz_dagster.scalars.types import Kind
 
 
-@pure("add_timestamp_interval", "add_timestamptz_interval")
+@function("add_date_int4", (Kind.DATE, Kind.INT4), Kind.DATE, sql="+", fallible=True)
+def add_days(day: int, days: int) -> int:
+    """Returns the date that comes so many days after another."""
+    found = day + days
+    if not FIRST_DAY <= found <= LAST_DAY:
+        raise failure(DATE_OUT_OF_RANGE)
+    return found
+
+
+@function("add_int4_date", (Kind.INT4, Kind.DATE), Kind.DATE, sql="+", fallible=True)
+def add_to_days(days: int, day: int) -> int:
+    """Returns the date that comes so many days after another."""
+    return add_days(day, days)
+
+
+@function("subtract_date_int4", (Kind.DATE, Kind.INT4), Kind.DATE, sql="-", fallible=True)
+def subtract_days(day: int, days: int) -> int:
+    """Returns the date that comes so many days before another."""
+    return add_days(day, -days)
+
+
+@function("subtract_date_date", (Kind.DATE, Kind.DATE), Kind.INT4, sql="-", fallible=True)
+def days_between(later: int, earlier: int) -> int:
+    """Returns the days from one date to another."""
+    return later - earlier
+
+
+@function("add_timestamp_interval", (Kind.TIMESTAMP, Kind.INTERVAL), Kind.TIMESTAMP, sql="+", fallible=True)
+@function("add_timestamptz_interval", (Kind.TIMESTAMPTZ, Kind.INTERVAL), Kind.TIMESTAMPTZ, sql="+", fallible=True)
 def moment_later(moment: int, span: Span) -> int:
     """Returns a timestamp plus an interval: months first, then days, then microseconds.
 
@@ -39,63 +69,68 @@ def moment_later(moment: int, span: Span) -> int:
     return later(moment, *span)
 
 
-@pure("add_interval_timestamp", "add_interval_timestamptz")
+@function("add_interval_timestamp", (Kind.INTERVAL, Kind.TIMESTAMP), Kind.TIMESTAMP, sql="+", fallible=True)
+@function("add_interval_timestamptz", (Kind.INTERVAL, Kind.TIMESTAMPTZ), Kind.TIMESTAMPTZ, sql="+", fallible=True)
 def _moment_later(span: Span, moment: int) -> int:
     return later(moment, *span)
 
 
-@pure("subtract_timestamp_interval", "subtract_timestamptz_interval")
+@function("subtract_timestamp_interval", (Kind.TIMESTAMP, Kind.INTERVAL), Kind.TIMESTAMP, sql="-", fallible=True)
+@function("subtract_timestamptz_interval", (Kind.TIMESTAMPTZ, Kind.INTERVAL), Kind.TIMESTAMPTZ, sql="-", fallible=True)
 def moment_earlier(moment: int, span: Span) -> int:
     """Returns a timestamp minus an interval."""
     return later(moment, -span[0], -span[1], -span[2])
 
 
-@pure("add_date_interval")
+@function("add_date_interval", (Kind.DATE, Kind.INTERVAL), Kind.TIMESTAMP, sql="+", fallible=True)
 def _day_later(day: int, span: Span) -> int:
     return later(day * DAY, *span)
 
 
-@pure("add_interval_date")
+@function("add_interval_date", (Kind.INTERVAL, Kind.DATE), Kind.TIMESTAMP, sql="+", fallible=True)
 def _day_later_too(span: Span, day: int) -> int:
     return later(day * DAY, *span)
 
 
-@pure("subtract_date_interval")
+@function("subtract_date_interval", (Kind.DATE, Kind.INTERVAL), Kind.TIMESTAMP, sql="-", fallible=True)
 def _day_earlier(day: int, span: Span) -> int:
     return moment_earlier(day * DAY, span)
 
 
-@pure("add_date_time")
+@function("add_date_time", (Kind.DATE, Kind.TIME), Kind.TIMESTAMP, sql="+")
 def _at_time(day: int, clock: int) -> int:
     return day * DAY + clock
 
 
-@pure("add_time_date")
+@function("add_time_date", (Kind.TIME, Kind.DATE), Kind.TIMESTAMP, sql="+")
 def _at_time_too(clock: int, day: int) -> int:
     return day * DAY + clock
 
 
-@pure("add_time_interval")
+@function("add_time_interval", (Kind.TIME, Kind.INTERVAL), Kind.TIME, sql="+")
 def _clock_later(clock: int, span: Span) -> int:
     return (clock + span[2]) % DAY
 
 
-@pure("add_interval_time")
+@function("add_interval_time", (Kind.INTERVAL, Kind.TIME), Kind.TIME, sql="+")
 def _clock_later_too(span: Span, clock: int) -> int:
     return (clock + span[2]) % DAY
 
 
-@pure("subtract_time_interval")
+@function("subtract_time_interval", (Kind.TIME, Kind.INTERVAL), Kind.TIME, sql="-")
 def _clock_earlier(clock: int, span: Span) -> int:
     return (clock - span[2]) % DAY
 
 
-@pure("subtract_time_time")
+@function("subtract_time_time", (Kind.TIME, Kind.TIME), Kind.INTERVAL, sql="-")
 def _between_times(end: int, start: int) -> Span:
     return 0, 0, end - start
 
 
-@pure("subtract_timestamp_timestamp", "subtract_timestamptz_timestamptz")
+@function("subtract_timestamp_timestamp", (Kind.TIMESTAMP, Kind.TIMESTAMP), Kind.INTERVAL, sql="-", fallible=True)
+@function(
+    "subtract_timestamptz_timestamptz", (Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ), Kind.INTERVAL, sql="-", fallible=True
+)
 def between(end: int, start: int) -> Span:
     """Returns the days and the time between two timestamps, with one sign.
 
@@ -108,7 +143,21 @@ def between(end: int, start: int) -> Span:
     return 0, sign * (size // DAY), sign * (size % DAY)
 
 
-@pure("age_timestamp_timestamp", "age_timestamptz_timestamptz")
+for _kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+    refuse("age", (_kind,), "it counts from the day of the statement, of which a definition knows nothing")
+
+
+@function(
+    "age_timestamp_timestamp",
+    (Kind.TIMESTAMP, Kind.TIMESTAMP),
+    Kind.INTERVAL,
+    sql="age",
+    says="What lies between two moments, in years, months, days and a time.",
+    example="age(timestamp '2001-04-10', timestamp '1957-06-13')",
+    gives="43 years 9 mons 27 days",
+    fallible=True,
+)
+@function("age_timestamptz_timestamptz", (Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ), Kind.INTERVAL, sql="age", fallible=True)
 def age(end: int, start: int) -> Span:
     """Returns the symbolic difference of two timestamps: months, days and the time between their readings.
 
@@ -132,7 +181,23 @@ def age(end: int, start: int) -> Span:
     return months, days, clock
 
 
-@pure("date_bin_timestamp", "date_bin_timestamptz")
+@function(
+    "date_bin_timestamp",
+    (Kind.INTERVAL, Kind.TIMESTAMP, Kind.TIMESTAMP),
+    Kind.TIMESTAMP,
+    sql="date_bin",
+    says="The beginning of the interval, counted from an origin, that a moment is in.",
+    example="date_bin('15 minutes', timestamp '2020-02-11 15:44:17', timestamp '2001-01-01')",
+    gives="2020-02-11 15:30:00",
+    fallible=True,
+)
+@function(
+    "date_bin_timestamptz",
+    (Kind.INTERVAL, Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ),
+    Kind.TIMESTAMPTZ,
+    sql="date_bin",
+    fallible=True,
+)
 def binned(stride: Span, moment: int, origin: int) -> int:
     """Returns the start of the bin of a timestamp, bins being `stride` long and one of them starting at `origin`."""
     if not FIRST_DAY * DAY <= origin < AFTER * DAY:
@@ -179,7 +244,16 @@ def _clock_of(moment: int) -> int:
     return moment % DAY
 
 
-@pure("make_date")
+@function(
+    "make_date",
+    (Kind.INT4, Kind.INT4, Kind.INT4),
+    Kind.DATE,
+    sql="make_date",
+    says="The date of a year, month and day.",
+    example="make_date(2013, 7, 15)",
+    gives="2013-07-15",
+    fallible=True,
+)
 def made_date(year: int, month: int, day: int) -> int:
     """Returns the date of three numbers.
 
@@ -190,7 +264,16 @@ def made_date(year: int, month: int, day: int) -> int:
     return _checked_day(_day(year, month, day), year, month, day)
 
 
-@pure("make_time")
+@function(
+    "make_time",
+    (Kind.INT4, Kind.INT4, Kind.FLOAT8),
+    Kind.TIME,
+    sql="make_time",
+    says="The time of an hour, minute and seconds.",
+    example="make_time(8, 15, 23.5)",
+    gives="08:15:23.5",
+    fallible=True,
+)
 def made_time(hour: int, minute: int, second: float) -> int:
     """Returns the time of three numbers.
 
@@ -204,7 +287,26 @@ def made_time(hour: int, minute: int, second: float) -> int:
     return clock
 
 
-@pure("make_timestamp", "make_timestamptz")
+@function(
+    "make_timestamp",
+    (Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.FLOAT8),
+    Kind.TIMESTAMP,
+    sql="make_timestamp",
+    says="The timestamp of a year, month, day, hour, minute and seconds.",
+    example="make_timestamp(2013, 7, 15, 8, 15, 23.5)",
+    gives="2013-07-15 08:15:23.5",
+    fallible=True,
+)
+@function(
+    "make_timestamptz",
+    (Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.INT4, Kind.FLOAT8),
+    Kind.TIMESTAMPTZ,
+    sql="make_timestamptz",
+    says="Likewise with a time zone.",
+    example="make_timestamptz(2013, 7, 15, 8, 15, 23.5)",
+    gives="2013-07-15 08:15:23.5+00",
+    fallible=True,
+)
 def made_timestamp(year: int, month: int, day: int, hour: int, minute: int, second: float) -> int:
     """Returns the timestamp of six numbers; 24:00 is the next day's beginning."""
     days = _day(year, month, day)
@@ -242,7 +344,16 @@ def _no_time(hour: int, minute: int, second: float) -> SqlFailure:
     return SqlFailure("22008", f"time field value out of range: {hour}:{minute:02}:{shown}")
 
 
-@pure("to_timestamp_float8")
+@function(
+    "to_timestamp_float8",
+    (Kind.FLOAT8,),
+    Kind.TIMESTAMPTZ,
+    sql="to_timestamp",
+    says="The instant that a text spells by a template, or of seconds since 1970.",
+    example="to_timestamp('05 Dec 2000', 'DD Mon YYYY')",
+    gives="2000-12-05 00:00:00+00",
+    fallible=True,
+)
 def of_epoch(seconds: float) -> int:
     """Returns the timestamptz so many seconds after 1970-01-01, by PostgreSQL's arithmetic in doubles.
 
@@ -262,7 +373,17 @@ def of_epoch(seconds: float) -> int:
     return checked_moment(round(micros) + shift * SECOND)
 
 
-@pure("isfinite_date", "isfinite_timestamp", "isfinite_timestamptz")
+@function(
+    "isfinite_date",
+    (Kind.DATE,),
+    Kind.BOOL,
+    sql="isfinite",
+    says="Whether a moment or interval is finite.",
+    example="isfinite(date '2001-02-16')",
+    gives="true",
+)
+@function("isfinite_timestamp", (Kind.TIMESTAMP,), Kind.BOOL, sql="isfinite")
+@function("isfinite_timestamptz", (Kind.TIMESTAMPTZ,), Kind.BOOL, sql="isfinite")
 def _is_finite(moment: int) -> bool:
     return True
 

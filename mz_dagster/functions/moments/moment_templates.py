@@ -29,7 +29,8 @@ from mz_dagster.functions.moments.calendar import (
     days_of,
 )
 from mz_dagster.functions.moments.templates import TOKEN
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _SPACES = " \t\n\v\f\r"
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
@@ -97,7 +98,16 @@ class _Node(NamedTuple):
         return self.shown.upper()
 
 
-@pure("to_date_text_text")
+@function(
+    "to_date_text_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.DATE,
+    sql="to_date",
+    says="The date that a text spells by a template.",
+    example="to_date('05 Dec 2000', 'DD Mon YYYY')",
+    gives="2000-12-05",
+    fallible=True,
+)
 def date_by_template(text: str, template: str) -> int:
     """Returns the date that `text` spells by a template.
 
@@ -111,7 +121,7 @@ def date_by_template(text: str, template: str) -> int:
     return day
 
 
-@pure("to_timestamp_text_text")
+@function("to_timestamp_text_text", (Kind.TEXT, Kind.TEXT), Kind.TIMESTAMPTZ, sql="to_timestamp", fallible=True)
 def timestamptz_by_template(text: str, template: str) -> int:
     """Returns the timestamp that `text` spells by a template, in UTC if that has no zone.
 

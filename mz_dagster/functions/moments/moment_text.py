@@ -30,7 +30,8 @@ from mz_dagster.functions.moments.calendar import (
 )
 from mz_dagster.functions.moments.zones import NAMES_OF_UTC, moment_of, zone_named
 from mz_dagster.functions.numbers.numerics import whole_number
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.types import Kind
 from mz_dagster.scalars.values import ZonedTime
 
 
@@ -168,7 +169,7 @@ def timestamptz_of_text(text: str) -> int:
     return _moment(text, "timestamp with time zone", zoned=True)
 
 
-@pure("timestamptz_of_text_in_zone")
+@function("timestamptz_of_text_in_zone", (Kind.TEXT, Kind.TEXT), Kind.TIMESTAMPTZ, fallible=True, internal=True)
 def timestamptz_of_text_in_zone(zone: str, text: str) -> int:
     """Returns the timestamp that `text` spells, in a zone of this name if it names none.
 

@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.moments.calendar import DAY, JULIAN, MINUTE, MONTHS, SECOND, WEEKDAYS, civil_of, days_of
 from mz_dagster.functions.moments.interval import parts_of
 from mz_dagster.functions.moments.interval_text import Span
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 #: 1970-01-01 as Python counts.
@@ -84,7 +86,16 @@ class _Clock:
         return abs(value) % of * (1 if value >= 0 else -1)
 
 
-@pure("to_char_timestamp")
+@function(
+    "to_char_timestamp",
+    (Kind.TIMESTAMP, Kind.TEXT),
+    Kind.TEXT,
+    sql="to_char",
+    says="A number, moment or interval as text, by a template.",
+    example="to_char(timestamp '2002-04-20 17:31:12.66', 'HH12:MI:SS')",
+    gives="05:31:12",
+    nullability=Nullability.ALWAYS,
+)
 def timestamp_text(moment: int, template: str) -> str | None:
     """Returns a timestamp as a template shows it; NULL for an empty one.
 
@@ -96,14 +107,23 @@ def timestamp_text(moment: int, template: str) -> str | None:
     return _text(_Clock(*civil_of(day), clock, day), template)
 
 
-@pure("to_char_timestamptz")
+@function(
+    "to_char_timestamptz", (Kind.TIMESTAMPTZ, Kind.TEXT), Kind.TEXT, sql="to_char", nullability=Nullability.ALWAYS
+)
 def timestamptz_text(moment: int, template: str) -> str | None:
     """Returns a timestamp in UTC as a template shows it."""
     day, clock = divmod(moment, DAY)
     return _text(_Clock(*civil_of(day), clock, day, "UTC"), template)
 
 
-@pure("to_char_interval")
+@function(
+    "to_char_interval",
+    (Kind.INTERVAL, Kind.TEXT),
+    Kind.TEXT,
+    sql="to_char",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def interval_text(span: Span, template: str) -> str | None:
     """Returns an interval as a template shows it.
 

@@ -7,20 +7,16 @@ from decimal import Decimal
 
 from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.moments.calendar import DAY, SECOND, checked_moment
+from mz_dagster.functions.moments.field_names import DATE_PARTS, TIMETZ_FIELDS
 from mz_dagster.functions.moments.fields import clock_part, time_field
 from mz_dagster.functions.moments.interval_text import Span
 from mz_dagster.functions.moments.moment_text import timetz_of_text
 from mz_dagster.functions.moments.zones import offset_of, reading
-from mz_dagster.functions.registry import PURE, SqlFailure, function, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
 from mz_dagster.scalars.types import Kind
 from mz_dagster.scalars.values import ZonedTime
 
-FIELDS = (
-    *("microseconds", "milliseconds", "second", "minute", "hour", "epoch"),
-    *("timezone", "timezone_hour", "timezone_minute"),
-)
-
-PURE["cast_text_to_timetz"] = timetz_of_text
+pure("cast_text_to_timetz")(timetz_of_text)
 
 
 @pure("cast_timetz_to_text")
@@ -168,6 +164,9 @@ def _seconds(code: int) -> float:
     return clock / 1_000_000.0 - offset
 
 
-PURE |= {f"extract_{field}_timetz": _extracting(field) for field in FIELDS}
-PURE |= {f"date_part_{field}_timetz": _double_of(field) for field in ("second", "milliseconds")}
-PURE["date_part_epoch_timetz"] = _seconds
+for _field in TIMETZ_FIELDS:
+    function(f"extract_{_field}_timetz", (Kind.TIMETZ,), Kind.NUMERIC)(_extracting(_field))
+for _field in DATE_PARTS:
+    function(f"date_part_{_field}_timetz", (Kind.TIMETZ,), Kind.FLOAT8)(
+        _seconds if _field == "epoch" else _double_of(_field)
+    )

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment, later
 from mz_dagster.functions.moments.interval_text import Span, text_of_interval
 from mz_dagster.functions.moments.moment import text_of_timestamp
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 #: Names of UTC without a slash.
 NAMES_OF_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
@@ -35,7 +36,7 @@ def zone_named(text: str) -> str | None:
     return _ZONES.get(text.lower())
 
 
-@pure("timezone_text_timestamptz")
+@function("timezone_text_timestamptz", (Kind.TEXT, Kind.TIMESTAMPTZ), Kind.TIMESTAMP, sql="timezone", fallible=True)
 def reading(zone: str, moment: int) -> int:
     """Returns what the clocks of a zone show at a moment.
 
@@ -50,7 +51,7 @@ def reading(zone: str, moment: int) -> int:
     return checked_moment((local - _EPOCH) // _MICROSECOND)
 
 
-@pure("timezone_text_timestamp")
+@function("timezone_text_timestamp", (Kind.TEXT, Kind.TIMESTAMP), Kind.TIMESTAMPTZ, sql="timezone", fallible=True)
 def moment_of(zone: str, shown: int) -> int:
     """Returns the moment at which the clocks of a zone show a reading.
 
@@ -66,13 +67,17 @@ def moment_of(zone: str, shown: int) -> int:
     return checked_moment(shown - offset // _MICROSECOND)
 
 
-@pure("timezone_interval_timestamptz")
+@function(
+    "timezone_interval_timestamptz", (Kind.INTERVAL, Kind.TIMESTAMPTZ), Kind.TIMESTAMP, sql="timezone", fallible=True
+)
 def shifted_reading(zone: Span, moment: int) -> int:
     """Returns what clocks with an offset from UTC show at a moment."""
     return checked_moment(moment + offset_of(zone))
 
 
-@pure("timezone_interval_timestamp")
+@function(
+    "timezone_interval_timestamp", (Kind.INTERVAL, Kind.TIMESTAMP), Kind.TIMESTAMPTZ, sql="timezone", fallible=True
+)
 def shifted_moment(zone: Span, shown: int) -> int:
     """Returns the moment at which clocks with an offset from UTC show a reading."""
     return checked_moment(shown - offset_of(zone))
@@ -86,7 +91,7 @@ def offset_of(zone: Span) -> int:
     return whole if zone[2] >= 0 else -whole
 
 
-@pure("text_of_timestamptz_in_zone")
+@function("text_of_timestamptz_in_zone", (Kind.TEXT, Kind.TIMESTAMPTZ), Kind.TEXT, internal=True)
 def text_of_timestamptz_in_zone(zone: str, moment: int) -> str:
     """Returns the text of a timestamp as the clocks of a zone show it, with their offset from UTC.
 
@@ -104,7 +109,13 @@ def text_of_timestamptz_in_zone(zone: str, moment: int) -> str:
     return f"{text_of_timestamp(shown)}{'-' if shown < moment else '+'}{':'.join(parts)}"
 
 
-@pure("add_timestamptz_interval_in_zone")
+@function(
+    "add_timestamptz_interval_in_zone",
+    (Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL),
+    Kind.TIMESTAMPTZ,
+    fallible=True,
+    internal=True,
+)
 def later_in_zone(zone: str, moment: int, span: Span) -> int:
     """Returns a timestamp plus an interval: months and days by the clocks of a zone, then microseconds.
 
@@ -121,7 +132,13 @@ def later_in_zone(zone: str, moment: int, span: Span) -> int:
     return checked_moment(moment + microseconds)
 
 
-@pure("date_trunc_in_zone")
+@function(
+    "date_trunc_in_zone",
+    (Kind.TEXT, Kind.INT8, Kind.TIMESTAMPTZ),
+    Kind.TIMESTAMPTZ,
+    fallible=True,
+    internal=True,
+)
 def truncated_in_zone(zone: str, unit: int, moment: int) -> int:
     """Returns the beginning of a timestamp's hour, minute and so on, by the clocks of a zone.
 

@@ -13,7 +13,7 @@ from mz_dagster.functions import (
     resolve_function,
     resolve_operator,
 )
-from mz_dagster.functions.moments.moment_table import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
+from mz_dagster.functions.moments.field_names import DATE_PARTS, INTERVAL_FIELDS, INTERVAL_UNITS, TIME_FIELDS
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIME, TIMESTAMP
 from mz_dagster.scalars.values import Interval

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mz_dagster.functions import Failure, resolve_date_part, resolve_date_trunc, resolve_extract
-from mz_dagster.functions.table import EXTRACT_FIELDS, TRUNC_UNITS
+from mz_dagster.functions.moments.field_names import EXTRACT_FIELDS, TRUNC_UNITS
 from mz_dagster.scalars.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ
 from tests.compute.examples.example import POOLS, Example, applied, casting, columns_of, function
 

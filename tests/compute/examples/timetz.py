@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mz_dagster.functions import resolve_date_part, resolve_extract, resolve_function
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.moments.moment_table import DATE_PARTS, TIMETZ_FIELDS
+from mz_dagster.functions.moments.field_names import DATE_PARTS, TIMETZ_FIELDS
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INTERVAL, TEXT, TIME, TIMETZ, Kind, Modifier, ScalarType
 from mz_dagster.scalars.values import Interval

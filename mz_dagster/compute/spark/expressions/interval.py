@@ -15,7 +15,7 @@ from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, ca
 from mz_dagster.compute.spark.expressions.moment import MICROS_OF_DAY, micros_of, moment_of
 from mz_dagster.functions.errors import TIMESTAMP_OUT_OF_RANGE
 from mz_dagster.functions.moments.calendar import EARLIEST_DAY, END_DAY
-from mz_dagster.functions.moments.moment_table import TIME_FIELDS
+from mz_dagster.functions.moments.field_names import TIME_FIELDS
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.scalars.types import INTERVAL, Kind
 from mz_dagster.scalars.values import Interval

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, decimal, failing, number, strict, try_cast
 from mz_dagster.functions.errors import MZ_TIMESTAMP_OUT_OF_RANGE, STEP_OVERFLOW, TIMESTAMP_OUT_OF_RANGE
 from mz_dagster.functions.moments.calendar import FIRST_DAY, LAST_DAY
-from mz_dagster.functions.table import EXTRACT_FIELDS, TRUNC_UNITS
+from mz_dagster.functions.moments.field_names import EXTRACT_FIELDS, TRUNC_UNITS
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.late_pyspark import functions as sf
 
