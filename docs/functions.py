@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mz_dagster.functions import FUNCTIONS, OVERLOADS, Overload
-from mz_dagster.functions.areas import set_overloads
+from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
 from mz_dagster.functions.descriptions import DESCRIPTIONS
 from mz_dagster.functions.polymorphic import POLYMORPHIC, Pseudo
 from mz_dagster.scalars.types import Kind, ScalarType
@@ -57,8 +56,8 @@ def page() -> str:
     for name, lines in _calls():
         (functions if name.replace("_", "a").isalnum() else operators).setdefault(name, []).extend(lines)
     rows = dict[str, list[str]]()
-    for one in set_overloads():
-        rows.setdefault(one.sql_name, []).append(_line(one))
+    for name, overloads in TABLE_OVERLOADS.items():
+        rows[name] = [_line(one) for one in overloads]
     parts = [_HEAD, "## Operators\n", *_table(operators), "\n## Functions\n", *_table(functions)]
     parts += ["\n## Functions that return rows\n", _ROWS, *_table(rows)]
     return "\n".join(parts) + "\n"

@@ -12,12 +12,9 @@ from collections.abc import Iterator
 from mz_dagster.functions.arrays import array_table as arrays
 from mz_dagster.functions.arrays import set_table as sets
 from mz_dagster.functions.function import Function, Overload
-from mz_dagster.functions.jsonb import json_table as json
-from mz_dagster.functions.jsonb import jsonb_table as jsonb
-from mz_dagster.functions.regexps import regexp_table as regexp
 
-AREAS = (regexp, json, jsonb, arrays, sets)
-SET_AREAS = (json, jsonb, sets)
+AREAS = (arrays, sets)
+SET_AREAS = (sets,)
 
 
 def functions() -> Iterator[Function]:

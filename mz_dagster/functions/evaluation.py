@@ -324,6 +324,7 @@ def boolean_output(value: bool) -> str:
     return "t" if value else "f"
 
 
+@function("to_jsonb_numeric", (Kind.NUMERIC,), Kind.JSONB, of_call=True)
 @built("cast_numeric_to_text", "cast_numeric_to_unconstrained")
 def _numeric_text(call: Call) -> Apply:
     scale = call.arguments[0].type.scale
@@ -426,12 +427,6 @@ def record_output(call: Call) -> Apply:
     """Returns the function to the texts of a record's fields."""
     fields = [compiled(output_of(ColumnRef(0, one))) for _, one in call.arguments[0].type.fields]
     return lambda cells: [evaluate((cell,)) for evaluate, cell in zip(fields, cells, strict=True)]
-
-
-def _jsonb_of_moment(call: Call) -> Apply:
-    text = PURE[f"cast_{call.function.removeprefix('to_jsonb_')}_to_text"]
-    zone = ":00" if call.function == "to_jsonb_timestamptz" else ""
-    return lambda value: f'"{text(value).replace(" ", "T")}{zone}"'
 
 
 # What `plan/membership.py` makes of a value's comparisons with the elements of a literal.

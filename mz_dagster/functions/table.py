@@ -40,7 +40,6 @@ from mz_dagster.functions.areas import overloads as overloads_of_areas
 from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
 from mz_dagster.functions.function import Function, Nullability, Overload
-from mz_dagster.functions.jsonb import jsonb_table as jsonb
 from mz_dagster.functions.references import RECORDS, REFUSED
 from mz_dagster.scalars.types import Kind
 
@@ -62,7 +61,6 @@ _INTERNAL = (
     Function("restored_parts", (), None),
     Function("order_array", (Kind.ARRAY,), Kind.ARRAY),
     Function("order_dimensioned", (Kind.DIMENSIONED,), Kind.ARRAY),
-    *jsonb.INTERNAL,
 )
 INTERNAL_FUNCTIONS = frozenset(
     [*(one.name for one in _INTERNAL), *(name for name, record in RECORDS.items() if record.internal)]

@@ -53,33 +53,6 @@ DESCRIPTIONS: Mapping[str, Description] = {
         "(SELECT max(n) FROM generate_subscripts(ARRAY['a', 'b'], 1) AS g(n))",
         "2",
     ),
-    "jsonb_array_elements": Description(
-        "The elements of an array.", "(SELECT count(*) FROM jsonb_array_elements('[1, true]'::jsonb))", "2"
-    ),
-    "jsonb_array_elements_text": Description(
-        "Likewise, as texts.", '(SELECT max(value) FROM jsonb_array_elements_text(\'["foo", "bar"]\'::jsonb))', "foo"
-    ),
-    "jsonb_each": Description(
-        "The keys of an object with their values.",
-        '(SELECT count(*) FROM jsonb_each(\'{"a": 1, "b": 2}\'::jsonb))',
-        "2",
-    ),
-    "jsonb_each_text": Description(
-        "Likewise, as texts.", '(SELECT value FROM jsonb_each_text(\'{"a": "foo"}\'::jsonb))', "foo"
-    ),
-    "jsonb_object_keys": Description(
-        "The keys of an object.", '(SELECT max(k) FROM jsonb_object_keys(\'{"a": 1, "b": 2}\'::jsonb) AS o(k))', "b"
-    ),
-    "regexp_matches": Description(
-        "What the groups of the first match hold, or with `g` those of each, a row a match.",
-        "(SELECT max(m) FROM (SELECT array_to_string(regexp_matches('foobarbaz', 'b(.)(.)', 'g'), '')) AS r(m))",
-        "az",
-    ),
-    "regexp_split_to_table": Description(
-        "The parts of a text between matches.",
-        "(SELECT min(w) FROM regexp_split_to_table('hello world', '\\s+') AS r(w))",
-        "hello",
-    ),
     "string_to_table": Description(
         "The parts of a text between separators.", "(SELECT max(w) FROM string_to_table('a,b', ',') AS s(w))", "b"
     ),

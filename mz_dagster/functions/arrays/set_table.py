@@ -81,11 +81,6 @@ def set_overloads() -> Iterator[Overload]:
     text = Kind.TEXT
     yield Overload("string_to_table", (text, text), "string_to_array_by", result=rows_of(TEXT))
     yield Overload("string_to_table", (text, text, text), "string_to_array", result=rows_of(TEXT))
-    # Of each row the binder makes an array of what the groups hold (`sql/set_functions.py`).
-    yield Overload("regexp_matches", (text, text), "regexp_all_matches_text", result=rows_of(TEXT))
-    yield Overload("regexp_matches", (text, text, text), "regexp_all_matches_text_flags", result=rows_of(TEXT))
-    yield Overload("regexp_split_to_table", (text, text), "regexp_split_text", result=rows_of(TEXT))
-    yield Overload("regexp_split_to_table", (text, text, text), "regexp_split_text_flags", result=rows_of(TEXT))
     # `polymorphic.py` resolves it, for arrays of any type.
     subscripts = (Kind.ARRAY, Kind.INT4)
     yield Overload("generate_subscripts", subscripts, "generate_subscripts", result=rows_of(INT4))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from mz_dagster.functions.jsonb.jsonb import element_texts, string_of
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 
-@pure("array_text_jsonb", "array_text_json")
+@function("array_text_jsonb", (Kind.JSONB, Kind.BOOL), Kind.TEXT, fallible=True)
+@function("array_text_json", (Kind.JSON, Kind.BOOL), Kind.TEXT, fallible=True)
 def array_text(text: str, of_documents: bool) -> str:
     """Returns the text of the array that a JSON array is; a JSON string is that text.
 

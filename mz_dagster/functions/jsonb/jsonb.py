@@ -15,7 +15,8 @@ import re
 from json.encoder import encode_basestring
 from typing import Any
 
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.types import Kind
 
 _DEPTH = 200
 #: A value with two levels of members around it.
@@ -296,7 +297,7 @@ def check_escapes(text: str) -> None:
         raise _invalid()
 
 
-@pure("comparable_jsonb")
+@function("comparable_jsonb", (Kind.JSONB,), Kind.JSONB, internal=True)
 def comparable(text: str) -> str:
     """Returns the one text of all values that equal this one: its numbers without zeros at the end.
 
@@ -307,14 +308,14 @@ def comparable(text: str) -> str:
     return _TRAILING_ZEROS.sub(r"\1\2", text) if _ZERO_AT_END.search(text) else text
 
 
-@pure("ordered_jsonb")
+@function("ordered_jsonb", (Kind.JSONB,), Kind.BYTEA, internal=True)
 def ordered(text: str) -> bytes:
     """Returns the order of a value, and behind it what tells it from those that equal it: its text, with its length."""
     encoded = text.encode()
     return order(text) + encoded + len(encoded).to_bytes(4, "big")
 
 
-@pure("restored_jsonb")
+@function("restored_jsonb", (Kind.BYTEA,), Kind.JSONB, internal=True)
 def restored(key: bytes) -> str:
     """Returns the value that `ordered` was made of.
 
@@ -325,7 +326,7 @@ def restored(key: bytes) -> str:
     return key[-4 - int.from_bytes(key[-4:], "big") : -4].decode()
 
 
-@pure("order_jsonb")
+@function("order_jsonb", (Kind.JSONB,), Kind.BYTEA, internal=True)
 def order(text: str) -> bytes:
     """Returns bytes that compare as PostgreSQL compares the value.
 
@@ -366,37 +367,37 @@ def _number_order(number: str) -> bytes:
     return b"\0" + bytes(255 - one for one in magnitude) if number.startswith("-") else b"\2" + magnitude
 
 
-@pure("eq_jsonb")
+@function("eq_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql="=")
 def equal(left: str, right: str) -> bool:
     """Returns whether two values are equal."""
     return left == right or comparable(left) == comparable(right)
 
 
-@pure("ne_jsonb")
+@function("ne_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql="<>")
 def unequal(left: str, right: str) -> bool:
     """Returns whether two values differ."""
     return not equal(left, right)
 
 
-@pure("lt_jsonb")
+@function("lt_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql="<")
 def less(left: str, right: str) -> bool:
     """Returns whether `left` comes before `right`."""
     return order(left) < order(right)
 
 
-@pure("le_jsonb")
+@function("le_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql="<=")
 def less_or_equal(left: str, right: str) -> bool:
     """Returns whether `left` does not come after `right`."""
     return order(left) <= order(right)
 
 
-@pure("gt_jsonb")
+@function("gt_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql=">")
 def greater(left: str, right: str) -> bool:
     """Returns whether `left` comes after `right`."""
     return order(left) > order(right)
 
 
-@pure("ge_jsonb")
+@function("ge_jsonb", (Kind.JSONB, Kind.JSONB), Kind.BOOL, sql=">=")
 def greater_or_equal(left: str, right: str) -> bool:
     """Returns whether `left` does not come before `right`."""
     return order(left) >= order(right)

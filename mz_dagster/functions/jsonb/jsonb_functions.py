@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring
 
 from mz_dagster.functions.arrays.dimensions import nested_json
+from mz_dagster.functions.function import Nullability, list_of
 from mz_dagster.functions.jsonb.jsonb import (
     Node,
     Number,
@@ -18,17 +19,47 @@ from mz_dagster.functions.jsonb.jsonb import (
     type_of,
     write,
 )
+from mz_dagster.functions.moments.moment import text_of_date, text_of_timestamp, text_of_timestamptz
 from mz_dagster.functions.numbers.floats import float8_text
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function, pure
+from mz_dagster.scalars.types import JSONB, TEXT, Kind, record_of
 
 
-@pure("to_jsonb_text")
+@function("to_jsonb_bool", (Kind.BOOL,), Kind.JSONB)
+def boolean(value: bool) -> str:
+    """Returns a boolean."""
+    return "true" if value else "false"
+
+
+for _short, _kind in (("int2", Kind.INT2), ("int4", Kind.INT4), ("int8", Kind.INT8)):
+    function(f"to_jsonb_{_short}", (_kind,), Kind.JSONB)(str)
+
+
+@function("to_jsonb_date", (Kind.DATE,), Kind.JSONB)
+def date_string(day: int) -> str:
+    """Returns the string of a date."""
+    return f'"{text_of_date(day)}"'
+
+
+@function("to_jsonb_timestamp", (Kind.TIMESTAMP,), Kind.JSONB)
+def timestamp_string(moment: int) -> str:
+    """Returns the string of a timestamp, in ISO 8601's form."""
+    return f'"{text_of_timestamp(moment).replace(" ", "T")}"'
+
+
+@function("to_jsonb_timestamptz", (Kind.TIMESTAMPTZ,), Kind.JSONB)
+def timestamptz_string(moment: int) -> str:
+    """Returns the string of a timestamp with a zone, which is UTC, in ISO 8601's form."""
+    return f'"{text_of_timestamptz(moment).replace(" ", "T")}:00"'
+
+
+@function("to_jsonb_text", (Kind.TEXT,), Kind.JSONB)
 def string(text: str) -> str:
     """Returns the string that a text is."""
     return encode_basestring(text)
 
 
-@pure("to_jsonb_float8")
+@function("to_jsonb_float8", (Kind.FLOAT8,), Kind.JSONB)
 def float_number(value: float) -> str:
     """Returns the number that a double shows, and a string for what is no number.
 
@@ -39,51 +70,51 @@ def float_number(value: float) -> str:
     return number(float8_text(value))
 
 
-@pure("to_jsonb_number")
+@function("to_jsonb_number", (Kind.TEXT,), Kind.JSONB)
 def number(text: str) -> str:
     """Returns the number of a number's text, and a string for NaN and the infinities."""
     return str(number_of(text)) if text[-1].isdigit() else encode_basestring(text)
 
 
-@pure("to_jsonb_array_text")
+@function("to_jsonb_array_text", (Kind.ARRAY,), Kind.JSONB)
 def array_of_strings(texts: Sequence[str | None]) -> str:
     """Returns the array of strings; NULL is null."""
     return array_of_list([None if one is None else encode_basestring(one) for one in texts])
 
 
-@pure("to_jsonb_array_number")
+@function("to_jsonb_array_number", (Kind.ARRAY,), Kind.JSONB)
 def array_of_numbers(texts: Sequence[str | None]) -> str:
     """Returns the array of numbers, or booleans, by their texts."""
     booleans = ("true", "false")
     return array_of_list([one if one is None or one in booleans else number(one) for one in texts])
 
 
-@pure("to_jsonb_array_timestamp")
+@function("to_jsonb_array_timestamp", (Kind.ARRAY,), Kind.JSONB)
 def array_of_moments(texts: Sequence[str | None]) -> str:
     """Returns the array of timestamps in ISO 8601's form, by their texts; with a zone, which is UTC, if they have."""
     isos = [None if one is None else one.replace(" ", "T").replace("+00", "+00:00") for one in texts]
     return array_of_strings(isos)
 
 
-@pure("jsonb_build_array")
+@function("jsonb_build_array", (), Kind.JSONB, fallible=True)
 def array_of(*elements: str) -> str:
     """Returns the array of values."""
     return composed("[" + ", ".join(elements) + "]")
 
 
-@pure("to_jsonb_array_jsonb")
+@function("to_jsonb_array_jsonb", (Kind.ARRAY,), Kind.JSONB, fallible=True)
 def array_of_list(elements: Sequence[str | None]) -> str:
     """Returns the array of the values of a list; NULL is null."""
     return array_of(*("null" if one is None else one for one in elements))
 
 
-@pure("jsonb_build_object")
+@function("jsonb_build_object", (), Kind.JSONB, fallible=True)
 def object_of(*parts: str) -> str:
     """Returns the object of keys and values in turn; the last of equal keys stands."""
     return _object(zip(parts[::2], parts[1::2], strict=True))
 
 
-@pure("jsonb_object_of_pairs")
+@function("jsonb_object_of_pairs", (Kind.ARRAY,), Kind.JSONB, fallible=True)
 def object_of_pairs(pairs: Sequence[str]) -> str:
     """Returns the object of arrays of a key with its value; the last of equal keys stands."""
     nodes = [read(one) for one in pairs]
@@ -95,7 +126,16 @@ def _object(pairs: Iterable[tuple[str, str]]) -> str:
     return composed("{" + ", ".join([f"{encode_basestring(key)}: {value}" for key, value in members.items()]) + "}")
 
 
-@pure("jsonb_object_list")
+@function(
+    "jsonb_object_list",
+    (Kind.ARRAY,),
+    Kind.JSONB,
+    sql="jsonb_object",
+    says="The object of keys and values that an array has, or two arrays.",
+    example="jsonb_object('{a,1,b,2}'::text[])",
+    gives='{"a": "1", "b": "2"}',
+    fallible=True,
+)
 def object_of_texts(parts: Sequence[str | None]) -> str:
     """Returns `jsonb_object(keys and values in turn)`, of strings."""
     if len(parts) % 2:
@@ -103,7 +143,7 @@ def object_of_texts(parts: Sequence[str | None]) -> str:
     return object_of_strings(parts[::2], parts[1::2])
 
 
-@pure("jsonb_object_lists")
+@function("jsonb_object_lists", (Kind.ARRAY, Kind.ARRAY), Kind.JSONB, sql="jsonb_object", fallible=True)
 def object_of_strings(keys: Sequence[str | None], values: Sequence[str | None]) -> str:
     """Returns `jsonb_object(keys, values)`, of strings."""
     return write(in_order(dict(pairs_of_texts(keys, values))))
@@ -123,13 +163,30 @@ def pairs_of_texts(keys: Sequence[str | None], values: Sequence[str | None]) -> 
     return pairs
 
 
-@pure("jsonb_typeof")
+@function(
+    "jsonb_typeof",
+    (Kind.JSONB,),
+    Kind.TEXT,
+    sql="jsonb_typeof",
+    says="What a value is: object, array, string, number, boolean or null.",
+    example="jsonb_typeof('-123.4'::jsonb)",
+    gives="number",
+)
 def type_name(text: str) -> str:
     """Returns the name of a value's type."""
     return type_of(read(text))
 
 
-@pure("jsonb_array_length")
+@function(
+    "jsonb_array_length",
+    (Kind.JSONB,),
+    Kind.INT4,
+    sql="jsonb_array_length",
+    says="How many elements an array has.",
+    example="jsonb_array_length('[1, 2, [3]]'::jsonb)",
+    gives="3",
+    fallible=True,
+)
 def array_length(text: str) -> int:
     """Returns how many elements an array has."""
     return len(_array(text, "get array length of"))
@@ -142,7 +199,15 @@ def _array(text: str, what: str) -> list[Node]:
     return node
 
 
-@pure("jsonb_strip_nulls")
+@function(
+    "jsonb_strip_nulls",
+    (Kind.JSONB,),
+    Kind.JSONB,
+    sql="jsonb_strip_nulls",
+    says="The value without the keys whose value is null.",
+    example='jsonb_strip_nulls(\'{"a": 1, "b": null}\'::jsonb)',
+    gives='{"a": 1}',
+)
 def without_nulls(text: str) -> str:
     """Returns a value without the members of objects, at any depth, that are null."""
     return write(_stripped(read(text)))
@@ -154,7 +219,15 @@ def _stripped(node: Node) -> Node:
     return [_stripped(one) for one in node] if type(node) is list else node
 
 
-@pure("jsonb_pretty")
+@function(
+    "jsonb_pretty",
+    (Kind.JSONB,),
+    Kind.TEXT,
+    sql="jsonb_pretty",
+    says="The text of a jsonb, over several lines.",
+    example="jsonb_pretty('1'::jsonb)",
+    gives="1",
+)
 def pretty(text: str) -> str:
     """Returns a value over several lines, indented by four blanks."""
     return _indented(read(text), "\n")
@@ -207,19 +280,19 @@ def _integer(text: str, type_: str, limit: int) -> int:
     return value
 
 
-@pure("jsonb_number_float4")
+@function("jsonb_number_float4", (Kind.JSONB,), Kind.TEXT, fallible=True)
 def number_for_float4(text: str) -> str:
     """Returns the text of the number that a value is, to be cast to real."""
     return _number(text, "real")
 
 
-@pure("jsonb_number_float8")
+@function("jsonb_number_float8", (Kind.JSONB,), Kind.TEXT, fallible=True)
 def number_for_float8(text: str) -> str:
     """Returns the text of the number that a value is, to be cast to double precision."""
     return _number(text, "double precision")
 
 
-@pure("jsonb_number_numeric")
+@function("jsonb_number_numeric", (Kind.JSONB,), Kind.TEXT, fallible=True)
 def number_for_numeric(text: str) -> str:
     """Returns the text of the number that a value is, to be cast to numeric."""
     return _number(text, "numeric")
@@ -237,19 +310,39 @@ def _cannot_cast(node: Node, type_: str) -> SqlFailure:
     return SqlFailure("22023", f"cannot cast jsonb {'numeric' if name == 'number' else name} to type {type_}")
 
 
-@pure("jsonb_array_elements")
+@function(
+    "jsonb_array_elements",
+    (Kind.JSONB,),
+    Kind.ARRAY,
+    rows="jsonb_array_elements",
+    says="The elements of an array.",
+    example="(SELECT count(*) FROM jsonb_array_elements('[1, true]'::jsonb))",
+    gives="2",
+    fallible=True,
+    type=list_of(JSONB),
+)
 def elements(text: str) -> list[str]:
     """Returns the elements of an array."""
     return [write(one) for one in _extracted(text)]
 
 
-@pure("jsonb_array_elements_text")
+@function(
+    "jsonb_array_elements_text",
+    (Kind.JSONB,),
+    Kind.ARRAY,
+    rows="jsonb_array_elements_text",
+    says="Likewise, as texts.",
+    example='(SELECT max(value) FROM jsonb_array_elements_text(\'["foo", "bar"]\'::jsonb))',
+    gives="foo",
+    fallible=True,
+    type=list_of(TEXT),
+)
 def elements_text(text: str) -> list[str | None]:
     """Returns the elements of an array as texts."""
     return [text_of(one) for one in _extracted(text)]
 
 
-@pure("jsonb_nested")
+@function("jsonb_nested", (Kind.JSONB, Kind.ARRAY), Kind.JSONB)
 def nested(values: str, lengths: Sequence[int]) -> str:
     """Returns the arrays in an array of values, by their dimensions.
 
@@ -267,19 +360,49 @@ def _extracted(text: str) -> list[Node]:
     return node
 
 
-@pure("jsonb_object_keys")
+@function(
+    "jsonb_object_keys",
+    (Kind.JSONB,),
+    Kind.ARRAY,
+    rows="jsonb_object_keys",
+    says="The keys of an object.",
+    example='(SELECT max(k) FROM jsonb_object_keys(\'{"a": 1, "b": 2}\'::jsonb) AS o(k))',
+    gives="b",
+    fallible=True,
+    type=list_of(TEXT),
+)
 def keys(text: str) -> list[str]:
     """Returns the keys of an object."""
     return list(_object_given(text, "jsonb_object_keys"))
 
 
-@pure("jsonb_each")
+@function(
+    "jsonb_each",
+    (Kind.JSONB,),
+    Kind.ARRAY,
+    rows="jsonb_each",
+    says="The keys of an object with their values.",
+    example='(SELECT count(*) FROM jsonb_each(\'{"a": 1, "b": 2}\'::jsonb))',
+    gives="2",
+    fallible=True,
+    type=list_of(record_of((("key", TEXT), ("value", JSONB)))),
+)
 def members(text: str) -> list[tuple[str, str]]:
     """Returns the keys of an object with their values."""
     return [(key, write(one)) for key, one in _members(text, "jsonb_each").items()]
 
 
-@pure("jsonb_each_text")
+@function(
+    "jsonb_each_text",
+    (Kind.JSONB,),
+    Kind.ARRAY,
+    rows="jsonb_each_text",
+    says="Likewise, as texts.",
+    example='(SELECT value FROM jsonb_each_text(\'{"a": "foo"}\'::jsonb))',
+    gives="foo",
+    fallible=True,
+    type=list_of(record_of((("key", TEXT), ("value", TEXT)))),
+)
 def members_text(text: str) -> list[tuple[str, str | None]]:
     """Returns the keys of an object with their values as texts."""
     return [(key, text_of(one)) for key, one in _members(text, "jsonb_each_text").items()]
@@ -292,7 +415,7 @@ def _members(text: str, name: str) -> dict[str, Node]:
     return node
 
 
-@pure("jsonb_to_record")
+@function("jsonb_to_record", (Kind.JSONB,), Kind.JSONB, fallible=True)
 def record(text: str) -> str:
     """Returns an object as it is."""
     _object_given(text, "populate_composite")
@@ -306,7 +429,7 @@ def _object_given(text: str, name: str) -> dict[str, Node]:
     return node
 
 
-@pure("jsonb_to_recordset")
+@function("jsonb_to_recordset", (Kind.JSONB,), Kind.ARRAY, fallible=True)
 def records(text: str, name: str = "jsonb_to_recordset") -> list[str]:
     """Returns the elements of an array of objects."""
     node = read(text)
@@ -317,12 +440,12 @@ def records(text: str, name: str = "jsonb_to_recordset") -> list[str]:
     return [write(one) for one in node]
 
 
-@pure("jsonb_populate_recordset")
+@function("jsonb_populate_recordset", (Kind.JSONB,), Kind.ARRAY, fallible=True)
 def _records_of_a_type(text: str) -> list[str]:
     return records(text, "jsonb_populate_recordset")
 
 
-@pure("member_jsonb")
+@function("member_jsonb", (Kind.JSONB, Kind.TEXT), Kind.JSONB, nullability=Nullability.ALWAYS)
 def member(text: str, key: str) -> str | None:
     """Returns a member of an object; NULL if it is null or not there."""
     node = read(text).get(key)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.jsonb.jsonb import (
     Node,
     comparable,
@@ -20,7 +21,8 @@ from mz_dagster.functions.jsonb.jsonb import (
     text_of,
     write,
 )
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import Named, SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 #: What is not there; None is null.
@@ -53,25 +55,61 @@ def _elements(node: Node) -> list[Node]:
     return node if type(node) is list else [node]
 
 
-@pure("get_jsonb_text")
+@function(
+    "get_jsonb_text",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.JSONB,
+    sql=("jsonb_object_field", "->"),
+    says="The same as `->` with a text.",
+    example="jsonb_object_field('{\"a\": 1}'::jsonb, 'a')",
+    gives="1",
+    nullability=Nullability.ALWAYS,
+)
 def field(text: str, key: str) -> str | None:
     """Returns `value -> key`."""
     return _written(_field(text, key))
 
 
-@pure("get_jsonb_int4")
+@function(
+    "get_jsonb_int4",
+    (Kind.JSONB, Kind.INT4),
+    Kind.JSONB,
+    sql=("jsonb_array_element", "->"),
+    says="The same as `->` with a number.",
+    example="jsonb_array_element('[1, 2]'::jsonb, 1)",
+    gives="2",
+    nullability=Nullability.ALWAYS,
+)
 def element(text: str, index: int) -> str | None:
     """Returns `value -> index`, counted from 0, or from the end if it is negative."""
     return _written(_element(text, index))
 
 
-@pure("get_text_jsonb_text")
+@function(
+    "get_text_jsonb_text",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.TEXT,
+    sql=("jsonb_object_field_text", "->>"),
+    says="The same as `->>` with a text.",
+    example="jsonb_object_field_text('{\"a\": \"x\"}'::jsonb, 'a')",
+    gives="x",
+    nullability=Nullability.ALWAYS,
+)
 def field_text(text: str, key: str) -> str | None:
     """Returns `value ->> key`."""
     return _shown(_field(text, key))
 
 
-@pure("get_text_jsonb_int4")
+@function(
+    "get_text_jsonb_int4",
+    (Kind.JSONB, Kind.INT4),
+    Kind.TEXT,
+    sql=("jsonb_array_element_text", "->>"),
+    says="The same as `->>` with a number.",
+    example="jsonb_array_element_text('[\"a\"]'::jsonb, 0)",
+    gives="a",
+    nullability=Nullability.ALWAYS,
+)
 def element_text(text: str, index: int) -> str | None:
     """Returns `value ->> index`."""
     return _shown(_element(text, index))
@@ -99,31 +137,40 @@ def index_of_step(step: str | None) -> int | None:
     return index if index is not None and -(2**31) <= index < 2**31 else None
 
 
-@pure("get_jsonb_path")
+@function("get_jsonb_path", (Kind.JSONB, Kind.ARRAY), Kind.JSONB, sql="#>", nullability=Nullability.ALWAYS)
 def at_path(text: str, path: Sequence[str | None]) -> str | None:
     """Returns `value #> path`."""
     return _written(_followed(text, path))
 
 
-@pure("get_text_jsonb_path")
+@function("get_text_jsonb_path", (Kind.JSONB, Kind.ARRAY), Kind.TEXT, sql="#>>", nullability=Nullability.ALWAYS)
 def at_path_text(text: str, path: Sequence[str | None]) -> str | None:
     """Returns `value #>> path`."""
     return _shown(_followed(text, path))
 
 
-@pure("extract_path_jsonb")
+@function("extract_path_jsonb", (), Kind.JSONB, nullability=Nullability.ALWAYS)
 def at_steps(text: str, *steps: str) -> str | None:
     """Returns `jsonb_extract_path(value, step, ...)`, and `value[step]...`."""
     return _written(_followed(text, steps))
 
 
-@pure("extract_path_text_jsonb")
+@function("extract_path_text_jsonb", (), Kind.TEXT, nullability=Nullability.ALWAYS)
 def at_steps_text(text: str, *steps: str) -> str | None:
     """Returns `jsonb_extract_path_text(value, step, ...)`."""
     return _shown(_followed(text, steps))
 
 
-@pure("contains_jsonb")
+@function(
+    "contains_jsonb",
+    (Kind.JSONB, Kind.JSONB),
+    Kind.BOOL,
+    sql="@>",
+    says="Whether the first jsonb, or array, contains the second.",
+    example='\'{"a": 1, "b": 2}\'::jsonb @> \'{"b": 2}\'::jsonb',
+    gives="true",
+    also=(Named("jsonb_contains", "The same as `@>`.", "jsonb_contains('[1, 2]'::jsonb, '[2]'::jsonb)", "true"),),
+)
 def contains(text: str, part: str) -> bool:
     """Returns `value @> part`."""
     node, inner = (read(comparable(one)) for one in (text, part))
@@ -132,7 +179,16 @@ def contains(text: str, part: str) -> bool:
     return _contains(node, inner)
 
 
-@pure("contained_jsonb")
+@function(
+    "contained_jsonb",
+    (Kind.JSONB, Kind.JSONB),
+    Kind.BOOL,
+    sql="<@",
+    says="Whether it is contained.",
+    example="ARRAY[2, 2, 7] <@ ARRAY[1, 7, 4, 2, 6]",
+    gives="true",
+    also=(Named("jsonb_contained", "The same as `<@`.", "jsonb_contained('[2]'::jsonb, '[1, 2]'::jsonb)", "true"),),
+)
 def contained(part: str, text: str) -> bool:
     """Returns `part <@ value`."""
     return contains(text, part)
@@ -153,20 +209,47 @@ def _equal(left: Node, right: Node) -> bool:
     return type(left) is type(right) and left == right
 
 
-@pure("has_key_jsonb")
+@function(
+    "has_key_jsonb",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.BOOL,
+    sql="?",
+    says="Whether a text is a key, or an element.",
+    example="'{\"a\": 1, \"b\": 2}'::jsonb ? 'b'",
+    gives="true",
+    also=(Named("jsonb_exists", "The same as `?`.", "jsonb_exists('{\"a\": 1}'::jsonb, 'a')", "true"),),
+)
 def has_key(text: str, key: str) -> bool:
     """Returns `value ? key`: whether it has such a key, or such a string among its elements."""
     return _has(read(text), key)
 
 
-@pure("has_any_key_jsonb")
+@function(
+    "has_any_key_jsonb",
+    (Kind.JSONB, Kind.ARRAY),
+    Kind.BOOL,
+    sql="?|",
+    says="Whether one of some texts is.",
+    example="'{\"a\": 1, \"b\": 2}'::jsonb ?| ARRAY['b', 'd']",
+    gives="true",
+    also=(Named("jsonb_exists_any", "The same as `?|`.", "jsonb_exists_any('{\"a\": 1}'::jsonb, '{a,b}')", "true"),),
+)
 def has_any_key(text: str, keys: Sequence[str | None]) -> bool:
     """Returns `value ?| keys`."""
     node = read(text)
     return any(_has(node, key) for key in keys if key is not None)
 
 
-@pure("has_all_keys_jsonb")
+@function(
+    "has_all_keys_jsonb",
+    (Kind.JSONB, Kind.ARRAY),
+    Kind.BOOL,
+    sql="?&",
+    says="Whether all of some texts are.",
+    example="'[\"a\", \"b\", \"c\"]'::jsonb ?& ARRAY['a', 'b']",
+    gives="true",
+    also=(Named("jsonb_exists_all", "The same as `?&`.", "jsonb_exists_all('{\"a\": 1}'::jsonb, '{a,b}')", "false"),),
+)
 def has_all_keys(text: str, keys: Sequence[str | None]) -> bool:
     """Returns `value ?& keys`."""
     node = read(text)
@@ -179,7 +262,16 @@ def _has(node: Node, key: str) -> bool:
     return any(type(one) is str and one == key for one in _elements(node))
 
 
-@pure("concat_jsonb")
+@function(
+    "concat_jsonb",
+    (Kind.JSONB, Kind.JSONB),
+    Kind.JSONB,
+    sql=("jsonb_concat", "||"),
+    says="The same as `||`.",
+    example="jsonb_concat('{\"a\": 1}'::jsonb, '{\"b\": 2}'::jsonb)",
+    gives='{"a": 1, "b": 2}',
+    fallible=True,
+)
 def concatenated(left: str, right: str) -> str:
     """Returns `left || right`: of objects the union, in which the right one's values stand; else one array."""
     first, second = read(left), read(right)
@@ -188,13 +280,22 @@ def concatenated(left: str, right: str) -> str:
     return composed(write([*_elements(first), *_elements(second)]))
 
 
-@pure("subtract_jsonb_text")
+@function(
+    "subtract_jsonb_text",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.JSONB,
+    sql=("jsonb_delete", "-"),
+    says="The same as `-`.",
+    example="jsonb_delete('{\"a\": 1, \"b\": 2}'::jsonb, 'a')",
+    gives='{"b": 2}',
+    fallible=True,
+)
 def without_key(text: str, key: str) -> str:
     """Returns `value - key`: without that key, or without the elements that are that string."""
     return without_keys(text, [key])
 
 
-@pure("subtract_jsonb_path")
+@function("subtract_jsonb_path", (Kind.JSONB, Kind.ARRAY), Kind.JSONB, sql=("-", "jsonb_delete"), fallible=True)
 def without_keys(text: str, keys: Sequence[str | None]) -> str:
     """Returns `value - keys`."""
     node = _deletable(text)
@@ -203,7 +304,7 @@ def without_keys(text: str, keys: Sequence[str | None]) -> str:
     return write([one for one in node if type(one) is not str or one not in keys])
 
 
-@pure("subtract_jsonb_int4")
+@function("subtract_jsonb_int4", (Kind.JSONB, Kind.INT4), Kind.JSONB, sql=("-", "jsonb_delete"), fallible=True)
 def without_element(text: str, index: int) -> str:
     """Returns `value - index`."""
     node = _deletable(text)
@@ -221,7 +322,24 @@ def _deletable(text: str) -> Node:
     return node
 
 
-@pure("delete_path_jsonb")
+@function(
+    "delete_path_jsonb",
+    (Kind.JSONB, Kind.ARRAY),
+    Kind.JSONB,
+    sql="#-",
+    says="The value without what is at the end of a path.",
+    example="'[\"a\", {\"b\": 1}]'::jsonb #- '{1,b}'",
+    gives='["a", {}]',
+    also=(
+        Named(
+            "jsonb_delete_path",
+            "The same as `#-`.",
+            "jsonb_delete_path('{\"a\": {\"b\": 1}}'::jsonb, '{a,b}')",
+            '{"a": {}}',
+        ),
+    ),
+    fallible=True,
+)
 def without_path(text: str, path: Sequence[str | None]) -> str:
     """Returns `value #- path`."""
     node = read(text)
@@ -235,7 +353,17 @@ def without_path(text: str, path: Sequence[str | None]) -> str:
     return write(node)
 
 
-@pure("set_jsonb", "set_jsonb_bool")
+@function(
+    "set_jsonb",
+    (Kind.JSONB, Kind.ARRAY, Kind.JSONB),
+    Kind.JSONB,
+    sql="jsonb_set",
+    says="The value with another one at the end of a path.",
+    example="jsonb_set('{\"a\": [0, 1]}'::jsonb, '{a,0}', '9'::jsonb)",
+    gives='{"a": [9, 1]}',
+    fallible=True,
+)
+@function("set_jsonb_bool", (Kind.JSONB, Kind.ARRAY, Kind.JSONB, Kind.BOOL), Kind.JSONB, sql="jsonb_set", fallible=True)
 def with_value(text: str, path: Sequence[str | None], value: str, create: bool = True) -> str:
     """Returns `jsonb_set(value, path, new, create)`."""
     node = _settable(text)
@@ -249,7 +377,19 @@ def with_value(text: str, path: Sequence[str | None], value: str, create: bool =
     return composed(write(node))
 
 
-@pure("insert_jsonb", "insert_jsonb_bool")
+@function(
+    "insert_jsonb",
+    (Kind.JSONB, Kind.ARRAY, Kind.JSONB),
+    Kind.JSONB,
+    sql="jsonb_insert",
+    says="The value with another one inserted at the end of a path.",
+    example="jsonb_insert('{\"a\": [0, 1, 2]}'::jsonb, '{a,1}', '\"new\"'::jsonb)",
+    gives='{"a": [0, "new", 1, 2]}',
+    fallible=True,
+)
+@function(
+    "insert_jsonb_bool", (Kind.JSONB, Kind.ARRAY, Kind.JSONB, Kind.BOOL), Kind.JSONB, sql="jsonb_insert", fallible=True
+)
 def with_inserted(text: str, path: Sequence[str | None], value: str, after: bool = False) -> str:
     """Returns `jsonb_insert(value, path, new, after)`."""
     node = _settable(text)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from mz_dagster.functions.function import Nullability, list_of
 from mz_dagster.functions.jsonb.jsonb import Node, Number, is_scalar, read, type_of, write
 from mz_dagster.functions.jsonb.path_layout import offsets_of
 from mz_dagster.functions.jsonb.path_moments import Moment, moment_of, order_of
@@ -63,7 +64,8 @@ from mz_dagster.functions.numbers.unconstrained_functions import (
     subtract,
     without_fraction,
 )
-from mz_dagster.functions.registry import PURE, F, SqlFailure, pure
+from mz_dagster.functions.registry import F, Named, SqlFailure, describe, function
+from mz_dagster.scalars.types import JSONB, Kind
 
 _BINARY: dict[str, Callable[[str, str], str]] = {
     "+": add, "-": subtract, "*": multiply, "/": divide, "%": modulo,
@@ -533,19 +535,51 @@ def _found(text: str, path: str, variables: str | None, silent: bool, in_zone: b
     return found
 
 
-def _known(name: str) -> Callable[[F], F]:
-    """Registers a function of paths by its name with each count of arguments, and that of its twin with time zones."""
+#: The arguments: a value and a path; variables; whether errors of the data are silent.
+_ARGUMENTS = {
+    "": (Kind.JSONB, Kind.TEXT),
+    "_vars": (Kind.JSONB, Kind.TEXT, Kind.JSONB),
+    "_silent": (Kind.JSONB, Kind.TEXT, Kind.JSONB, Kind.BOOL),
+}
 
-    def register(function: F) -> F:
-        for ending in ("", "_vars", "_silent"):
-            PURE[f"{name}{ending}"] = function
-            PURE[f"{name}_tz{ending}"] = partial(function, in_zone=True)
-        return function
+
+def _of_path(
+    name: Named, example_of_twin: tuple[str, str], result: Kind, *, nullable: bool = False
+) -> Callable[[F], F]:
+    """Makes the records of a function of paths, with each count of arguments, and of its twin with time zones."""
+    says = f"The same as `{name.sql}`; moments without a time zone are in UTC."
+    describe(name, Named(f"{name.sql}_tz", says, *example_of_twin))
+
+    def register(reference: F) -> F:
+        for in_zone, sql in ((False, name.sql), (True, f"{name.sql}_tz")):
+            for ending, arguments in _ARGUMENTS.items():
+                function(
+                    f"{sql}{ending}",
+                    arguments,
+                    result,
+                    sql=() if result is Kind.ARRAY else sql,
+                    rows=sql if result is Kind.ARRAY else "",
+                    fallible=True,
+                    nullability=Nullability.ALWAYS if nullable else Nullability.IF_ANY_ARGUMENT,
+                    type=list_of(JSONB) if result is Kind.ARRAY else None,
+                )(partial(reference, in_zone=True) if in_zone else reference)
+        return reference
 
     return register
 
 
-@_known("jsonb_path_exists")
+@_of_path(
+    Named(
+        "jsonb_path_exists",
+        "Whether a SQL/JSON path finds anything. A third argument has variables,"
+        " a fourth says whether errors of the data are NULL.",
+        "jsonb_path_exists('{\"a\": [1, 2]}'::jsonb, '$.a[*] ? (@ > $x)', '{\"x\": 1}'::jsonb)",
+        "true",
+    ),
+    ("jsonb_path_exists_tz('{\"a\": true}'::jsonb, '$.a')", "true"),
+    Kind.BOOL,
+    nullable=True,
+)
 def exists(
     text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
 ) -> bool | None:
@@ -563,7 +597,17 @@ def exists(
         return None
 
 
-@_known("jsonb_path_match")
+@_of_path(
+    Named(
+        "jsonb_path_match",
+        "The boolean that a SQL/JSON path finds; NULL if it finds null.",
+        "jsonb_path_match('{\"a\": [1, 2]}'::jsonb, 'exists($.a[*] ? (@ > 2))')",
+        "false",
+    ),
+    ("jsonb_path_match_tz('{\"a\": true}'::jsonb, '$.a')", "true"),
+    Kind.BOOL,
+    nullable=True,
+)
 def match(
     text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
 ) -> bool | None:
@@ -581,7 +625,16 @@ def match(
     return None
 
 
-@_known("jsonb_path_query")
+@_of_path(
+    Named(
+        "jsonb_path_query",
+        "What a SQL/JSON path finds, in rows.",
+        "(SELECT max(q::text) FROM jsonb_path_query('{\"a\": [1, 2]}'::jsonb, '$.a[*]') AS r(q))",
+        "2",
+    ),
+    ("(SELECT max(q::text) FROM jsonb_path_query_tz('{\"a\": [1, 2]}'::jsonb, '$.a[*]') AS r(q))", "2"),
+    Kind.ARRAY,
+)
 def query(
     text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
 ) -> list[str]:
@@ -594,7 +647,16 @@ def query(
     return [write(one) for one in _found(text, path, variables, silent, in_zone)]
 
 
-@_known("jsonb_path_query_array")
+@_of_path(
+    Named(
+        "jsonb_path_query_array",
+        "The array of what a SQL/JSON path finds.",
+        "jsonb_path_query_array('{\"a\": [1, 2]}'::jsonb, '$.a[*].type()')",
+        '["number", "number"]',
+    ),
+    ("jsonb_path_query_array_tz('{\"a\": true}'::jsonb, '$.a')", "[true]"),
+    Kind.JSONB,
+)
 def query_array(
     text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
 ) -> str:
@@ -602,7 +664,17 @@ def query_array(
     return write(_found(text, path, variables, silent, in_zone))
 
 
-@_known("jsonb_path_query_first")
+@_of_path(
+    Named(
+        "jsonb_path_query_first",
+        "The first of what a SQL/JSON path finds; NULL if that is nothing.",
+        "jsonb_path_query_first('{\"a\": [1, 2]}'::jsonb, '$.a[*] ? (@ > 1)')",
+        "2",
+    ),
+    ("jsonb_path_query_first_tz('{\"a\": true}'::jsonb, '$.a')", "true"),
+    Kind.JSONB,
+    nullable=True,
+)
 def query_first(
     text: str, path: str, variables: str | None = "{}", silent: bool = False, *, in_zone: bool = False
 ) -> str | None:
@@ -611,13 +683,33 @@ def query_first(
     return write(found[0]) if found else None
 
 
-@pure("jsonb_path_exists_operator")
+@function(
+    "jsonb_path_exists_operator",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.BOOL,
+    sql="@?",
+    says="Whether a SQL/JSON path finds anything; NULL if the value is not as it says.",
+    example="'{\"a\": [1, 2]}'::jsonb @? '$.a[*] ? (@ > 1)'",
+    gives="true",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def finds(text: str, path: str) -> bool | None:
     """Returns `value @? path`: whether a path finds anything, None if the data is no such."""
     return exists(text, path, None, silent=True)
 
 
-@pure("jsonb_path_match_operator")
+@function(
+    "jsonb_path_match_operator",
+    (Kind.JSONB, Kind.TEXT),
+    Kind.BOOL,
+    sql="@@",
+    says="The boolean that a SQL/JSON path finds; NULL if it is none.",
+    example="'{\"a\": [1, 2]}'::jsonb @@ '$.a[*] > 1'",
+    gives="true",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def holds(text: str, path: str) -> bool | None:
     """Returns `value @@ path`: the boolean that a path finds, None if it finds none."""
     return match(text, path, None, silent=True)

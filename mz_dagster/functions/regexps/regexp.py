@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace as with_fields
 
+from mz_dagster.functions.function import Nullability, list_of
 from mz_dagster.functions.regexps.regexp_match import Pattern, Span, compiled
 from mz_dagster.functions.regexps.regexp_syntax import Options, options_of
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import Named, SqlFailure, function
+from mz_dagster.scalars.types import TEXT, Kind
 
 
 def _pattern(name: str, pattern: str, flags: str) -> Pattern:
@@ -22,7 +24,14 @@ def _cut(text: str, span: Span | None) -> str | None:
     return None if span is None else text[span[0] : span[1]]
 
 
-@pure("regexp_matches_text")
+@function(
+    "regexp_matches_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="~",
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def matches(text: str, pattern: str) -> bool:
     """Returns whether the pattern matches anywhere in the text.
 
@@ -33,31 +42,91 @@ def matches(text: str, pattern: str) -> bool:
     return compiled(pattern, Options()).matches(text)
 
 
-@pure("not_regexp_matches_text")
+@function(
+    "not_regexp_matches_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="!~",
+    says="Whether a regular expression does not match.",
+    example="'abc' !~ 'd'",
+    gives="true",
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def not_matches(text: str, pattern: str) -> bool:
     """Returns whether the pattern matches nowhere in the text."""
     return not matches(text, pattern)
 
 
-@pure("iregexp_matches_text")
+@function(
+    "iregexp_matches_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="~*",
+    says="Whether a regular expression matches, upper and lower case being the same.",
+    example="'ABC' ~* 'b'",
+    gives="true",
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def matches_any_case(text: str, pattern: str) -> bool:
     """Returns whether the pattern matches anywhere in the text, whatever the case of its letters."""
     return compiled(pattern, Options(ignore_case=True)).matches(text)
 
 
-@pure("not_iregexp_matches_text")
+@function(
+    "not_iregexp_matches_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="!~*",
+    says="The opposite of `~*`.",
+    example="'ABC' !~* 'b'",
+    gives="false",
+    signatures=((Kind.CHAR, Kind.TEXT),),
+    fallible=True,
+)
 def not_matches_any_case(text: str, pattern: str) -> bool:
     """Returns whether the pattern matches nowhere in the text, whatever the case of its letters."""
     return not matches_any_case(text, pattern)
 
 
-@pure("regexp_like_text", "regexp_like_text_flags")
+@function(
+    "regexp_like_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.BOOL,
+    sql="regexp_like",
+    says="Whether a regular expression matches, with flags.",
+    example="regexp_like('Hello World', 'world$', 'i')",
+    gives="true",
+    fallible=True,
+)
+@function("regexp_like_text_flags", (Kind.TEXT, Kind.TEXT, Kind.TEXT), Kind.BOOL, sql="regexp_like", fallible=True)
 def like(text: str, pattern: str, flags: str = "") -> bool:
     """Returns whether the pattern matches anywhere in the text."""
     return _pattern("regexp_like", pattern, flags).matches(text)
 
 
-@pure("regexp_match_text", "regexp_match_text_flags")
+@function(
+    "regexp_match_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    sql="regexp_match",
+    says="What the groups of the first match hold, or all of it.",
+    example="regexp_match('foobarbequebaz', '(bar)(beque)')",
+    gives="{bar,beque}",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    type=list_of(TEXT),
+)
+@function(
+    "regexp_match_text_flags",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    sql="regexp_match",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+    type=list_of(TEXT),
+)
 def match(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
     """Returns what the groups of the first match hold, or the whole match of a pattern without groups.
 
@@ -71,7 +140,25 @@ def match(text: str, pattern: str, flags: str = "") -> list[str | None] | None:
     return [_cut(text, span) for span in (found[1:] or found)]
 
 
-@pure("regexp_all_matches_text", "regexp_all_matches_text_flags")
+@function(
+    "regexp_all_matches_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    rows="regexp_matches",
+    says="What the groups of the first match hold, or with `g` those of each, a row a match.",
+    example="(SELECT max(m) FROM (SELECT array_to_string(regexp_matches('foobarbaz', 'b(.)(.)', 'g'), '')) AS r(m))",
+    gives="az",
+    fallible=True,
+    type=list_of(TEXT),
+)
+@function(
+    "regexp_all_matches_text_flags",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    rows="regexp_matches",
+    fallible=True,
+    type=list_of(TEXT),
+)
 def all_matches(text: str, pattern: str, flags: str = "") -> list[str]:
     """Returns what `match` returns of the first match, or with the flag g of each, as texts for `groups`.
 
@@ -85,14 +172,21 @@ def all_matches(text: str, pattern: str, flags: str = "") -> list[str]:
     return found if options.is_global else found[:1]
 
 
-@pure("regexp_groups_text")
+@function("regexp_groups_text", (Kind.TEXT,), Kind.ARRAY)
 def groups(found: str) -> list[str | None]:
     """Returns what the groups of a match hold, of one of the texts of `all_matches`."""
     parsed: list[str | None] = json.loads(found)
     return parsed
 
 
-@pure("substring_text_regexp")
+@function(
+    "substring_text_regexp",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.TEXT,
+    sql="substring",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def substring(text: str, pattern: str) -> str | None:
     """Returns what the first group of the first match holds, or the match if the pattern has no groups.
 
@@ -122,15 +216,65 @@ def _nth(pattern: Pattern, text: str, start: int, number: int) -> list[Span | No
     return None
 
 
-@pure("regexp_count_text", "regexp_count_text_from", "regexp_count_text_from_flags")
+@function(
+    "regexp_count_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.INT4,
+    sql="regexp_count",
+    says="How many times a regular expression matches.",
+    example="regexp_count('123456789012', '\\d\\d\\d', 2)",
+    gives="3",
+    fallible=True,
+)
+@function("regexp_count_text_from", (Kind.TEXT, Kind.TEXT, Kind.INT4), Kind.INT4, sql="regexp_count", fallible=True)
+@function(
+    "regexp_count_text_from_flags",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.TEXT),
+    Kind.INT4,
+    sql="regexp_count",
+    fallible=True,
+)
 def count(text: str, pattern: str, start: int = 1, flags: str = "") -> int:
     """Returns how many matches there are from the character `start` on."""
     _positive(start, "start")
     return sum(1 for _ in _pattern("regexp_count", pattern, flags).each(text, start - 1))
 
 
-@pure("regexp_instr_text", "regexp_instr_text_2", "regexp_instr_text_3", "regexp_instr_text_4", "regexp_instr_text_5")
-@pure("regexp_instr_text_6")
+@function(
+    "regexp_instr_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.INT4,
+    sql="regexp_instr",
+    says="Where a match begins or ends.",
+    example="regexp_instr('ABCDEF', 'c(.)(..)', 1, 1, 0, 'i')",
+    gives="3",
+    fallible=True,
+)
+@function("regexp_instr_text_2", (Kind.TEXT, Kind.TEXT, Kind.INT4), Kind.INT4, sql="regexp_instr", fallible=True)
+@function(
+    "regexp_instr_text_3", (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4), Kind.INT4, sql="regexp_instr", fallible=True
+)
+@function(
+    "regexp_instr_text_4",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.INT4),
+    Kind.INT4,
+    sql="regexp_instr",
+    fallible=True,
+)
+@function(
+    "regexp_instr_text_5",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.INT4, Kind.TEXT),
+    Kind.INT4,
+    sql="regexp_instr",
+    fallible=True,
+)
+@function(
+    "regexp_instr_text_6",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.INT4, Kind.TEXT, Kind.INT4),
+    Kind.INT4,
+    sql="regexp_instr",
+    fallible=True,
+)
 def instr(
     text: str, pattern: str, start: int = 1, number: int = 1, end: int = 0, flags: str = "", group: int = 0
 ) -> int:
@@ -152,8 +296,49 @@ def _group_of(pattern: Pattern, text: str, start: int, number: int, group: int) 
     return None if found is None else found[group if pattern.groups else 0]
 
 
-@pure("regexp_substr_text", "regexp_substr_text_2", "regexp_substr_text_3", "regexp_substr_text_4")
-@pure("regexp_substr_text_5")
+@function(
+    "regexp_substr_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.TEXT,
+    sql="regexp_substr",
+    says="What a match, or one of its groups, holds.",
+    example="regexp_substr('ABCDEF', 'c(.)(..)', 1, 1, 'i', 2)",
+    gives="EF",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
+@function(
+    "regexp_substr_text_2",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4),
+    Kind.TEXT,
+    sql="regexp_substr",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
+@function(
+    "regexp_substr_text_3",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4),
+    Kind.TEXT,
+    sql="regexp_substr",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
+@function(
+    "regexp_substr_text_4",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.TEXT),
+    Kind.TEXT,
+    sql="regexp_substr",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
+@function(
+    "regexp_substr_text_5",
+    (Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.TEXT, Kind.INT4),
+    Kind.TEXT,
+    sql="regexp_substr",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def substr(text: str, pattern: str, start: int = 1, number: int = 1, flags: str = "", group: int = 0) -> str | None:
     """Returns a match, or what a group of it holds."""
     _positive(start, "start")
@@ -162,7 +347,32 @@ def substr(text: str, pattern: str, start: int = 1, number: int = 1, flags: str 
     return _cut(text, _group_of(_pattern("regexp_substr", pattern, flags), text, start, number, group))
 
 
-@pure("regexp_split_text", "regexp_split_text_flags")
+@function(
+    "regexp_split_text",
+    (Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    sql="regexp_split_to_array",
+    says="The parts between matches.",
+    example="regexp_split_to_array('hello world', '\\s+')",
+    gives="{hello,world}",
+    rows=Named(
+        "regexp_split_to_table",
+        "The parts of a text between matches.",
+        "(SELECT min(w) FROM regexp_split_to_table('hello world', '\\s+') AS r(w))",
+        "hello",
+    ),
+    fallible=True,
+    type=list_of(TEXT),
+)
+@function(
+    "regexp_split_text_flags",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.ARRAY,
+    sql="regexp_split_to_array",
+    rows="regexp_split_to_table",
+    fallible=True,
+    type=list_of(TEXT),
+)
 def split(text: str, pattern: str, flags: str = "") -> list[str]:
     """Returns what stands between the matches; empty ones at the start, at the end or behind another do not count.
 
@@ -182,7 +392,16 @@ def split(text: str, pattern: str, flags: str = "") -> list[str]:
     return [*pieces, text[last:]]
 
 
-@pure("regexp_replace_text")
+@function(
+    "regexp_replace_text",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.TEXT,
+    sql="regexp_replace",
+    says="A text with the first match, or with `g` all, replaced; `\\1` is what a group holds.",
+    example="regexp_replace('foobarbaz', 'b(..)', 'X\\1Y', 'g')",
+    gives="fooXarYXazY",
+    fallible=True,
+)
 def replace(text: str, pattern: str, new: str) -> str:
     r"""Returns the text with the first match replaced; `\1` to `\9` and `\&` stand for the groups and the match.
 
@@ -193,7 +412,7 @@ def replace(text: str, pattern: str, new: str) -> str:
     return _replaced(text, compiled(pattern, Options()), new, 1, 1)
 
 
-@pure("regexp_replace_text_flags")
+@function("regexp_replace_text_flags", (Kind.TEXT,) * 4, Kind.TEXT, sql="regexp_replace", fallible=True)
 def replace_flags(text: str, pattern: str, new: str, flags: str) -> str:
     """Returns the text with the first match replaced; with the flag `g`, all of them."""
     if flags and flags[0] in "0123456789":
@@ -202,7 +421,27 @@ def replace_flags(text: str, pattern: str, new: str, flags: str) -> str:
     return _replaced(text, compiled(pattern, _local(options)), new, 1, 0 if options.is_global else 1)
 
 
-@pure("regexp_replace_text_from", "regexp_replace_text_from_n", "regexp_replace_text_from_n_flags")
+@function(
+    "regexp_replace_text_from",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.INT4),
+    Kind.TEXT,
+    sql="regexp_replace",
+    fallible=True,
+)
+@function(
+    "regexp_replace_text_from_n",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4),
+    Kind.TEXT,
+    sql="regexp_replace",
+    fallible=True,
+)
+@function(
+    "regexp_replace_text_from_n_flags",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT, Kind.INT4, Kind.INT4, Kind.TEXT),
+    Kind.TEXT,
+    sql="regexp_replace",
+    fallible=True,
+)
 def replace_from(text: str, pattern: str, new: str, start: int, number: int = 1, flags: str = "") -> str:
     """Returns the text with the match of that number replaced, from the character `start` on; 0 stands for all."""
     _positive(start, "start")

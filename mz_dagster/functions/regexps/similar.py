@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from mz_dagster.functions.function import Nullability
 from mz_dagster.functions.regexps.regexp import substring
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _WILD = {"%": ".*", "_": ".", "(": "(?:"}
 
 
-@pure("similar_to_escape_text", "similar_to_escape_text_text")
+@function(
+    "similar_to_escape_text",
+    (Kind.TEXT,),
+    Kind.TEXT,
+    sql="similar_to_escape",
+    says="The regular expression that a pattern of `SIMILAR TO` is.",
+    example="'abc' SIMILAR TO '%(b|d)%'",
+    gives="true",
+    fallible=True,
+)
+@function("similar_to_escape_text_text", (Kind.TEXT, Kind.TEXT), Kind.TEXT, sql="similar_to_escape", fallible=True)
 def similar_to_escape(pattern: str, escape: str = "\\") -> str:
     r"""Returns the regular expression that a pattern of SIMILAR TO means.
 
@@ -49,7 +61,14 @@ def _separator(number: int) -> str:
     return "){1,1}?(" if number == 1 else "){1,1}(?:"
 
 
-@pure("substring_text_similar")
+@function(
+    "substring_text_similar",
+    (Kind.TEXT, Kind.TEXT, Kind.TEXT),
+    Kind.TEXT,
+    sql="substring",
+    fallible=True,
+    nullability=Nullability.ALWAYS,
+)
 def substring_similar(text: str, pattern: str, escape: str) -> str | None:
     """Returns what a pattern of SIMILAR TO marks by two escaped double quotes.
 
