@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
 from mz_dagster.functions.descriptions import DESCRIPTIONS
-from mz_dagster.functions.polymorphic import POLYMORPHIC, Pseudo
+from mz_dagster.functions.function import Pseudo
+from mz_dagster.functions.polymorphic import POLYMORPHIC
 from mz_dagster.scalars.types import Kind, ScalarType
 
 PAGE = Path(__file__).with_name("functions.md")

@@ -18,7 +18,7 @@ refused here, so that nothing above or below needs a fallback.
   by; `errors.py`: errors that are alike wherever they are found.
 
 Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`, `arrays.dimensioned`,
-`arrays.dimensions`, `arrays.limits`, `arrays.parts`, `arrays.set_table`, `casts`, `catalog.catalog_functions`,
+`arrays.dimensions`, `arrays.limits`, `arrays.parts`, `casts`, `catalog.catalog_functions`,
 `cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`,
 `jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
 `moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
@@ -27,7 +27,6 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 `text.like_patterns`, `value_order`.
 """
 
-from mz_dagster.functions.arrays.set_table import SET_COLUMNS
 from mz_dagster.functions.casts import CastContext, cast, common_type, element_context
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.function import Function, Nullability, Overload
@@ -54,7 +53,7 @@ from mz_dagster.functions.signature import (
     modified_element,
     type_name,
 )
-from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, TABLE_OVERLOADS
+from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, SET_COLUMNS, TABLE_OVERLOADS
 
 __all__ = [
     "FUNCTIONS",

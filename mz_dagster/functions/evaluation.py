@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any, TypeAlias
 
-from mz_dagster.functions.arrays.array_evaluation import LENIENT_ARRAYS, STRICT_ARRAYS
 from mz_dagster.functions.casts import cast, element_context
 from mz_dagster.functions.errors import (
     failure,
@@ -138,7 +137,7 @@ def compiled(scalar: Scalar) -> Evaluate:
 def _is_strict(name: str) -> bool:
     """Returns whether a function that is not lazy is not called for NULL; those of families in the table never are."""
     record = RECORDS.get(name)
-    return (record is None or record.function.strict) and name not in LENIENT_ARRAYS
+    return record is None or record.function.strict
 
 
 def _applying(apply: Apply, arguments: tuple[Evaluate, ...], *, strict: bool) -> Evaluate:
@@ -300,9 +299,6 @@ def _quantified(call: Call, arguments: tuple[Evaluate, ...]) -> Evaluate:
 def _applied(call: Call) -> Apply | None:
     """Returns what evaluates the call of a function of values, None if it is not known."""
     name, type_ = call.function, call.type
-    for builders in (STRICT_ARRAYS, LENIENT_ARRAYS):
-        if name in builders:
-            return builders[name](call)
     if name in BUILT:
         built = BUILT[name](call)
         return None if built is None else guarded(name, built)

@@ -49,6 +49,17 @@ ScaleRule = Callable[[Sequence[ScalarType], Sequence[object]], "int | Failure"]
 TypeRule = Callable[[Sequence[ScalarType]], ScalarType]
 
 
+class Pseudo(Enum):
+    """A type that depends on the arguments."""
+
+    ARRAY = "anycompatiblearray"
+    ELEMENT = "anycompatible"
+
+
+#: A type in the signature of a function over arrays of any element type.
+AnyType = Pseudo | ScalarType
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """One implementation.

@@ -7,72 +7,24 @@ which all arguments are cast (`anycompatiblearray` and `anycompatible`). The ope
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import Enum
+from collections.abc import Mapping, Sequence
 
 from mz_dagster.functions.arrays.arrays import has_dimensions
 from mz_dagster.functions.arrays.dimensioned import COMPOSED
 from mz_dagster.functions.casts import CastContext, cast, common_type
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.function import Function
+from mz_dagster.functions.function import AnyType, Function, Pseudo
+from mz_dagster.functions.references import OF_ANY
 from mz_dagster.functions.signature import ArgumentType, Cast, Resolved, Unknown, type_name
-from mz_dagster.scalars.types import BOOL, INT4, TEXT, Kind, ScalarType, array_of, dimensioned
-
-
-class Pseudo(Enum):
-    """A type that depends on the arguments."""
-
-    ARRAY = "anycompatiblearray"
-    ELEMENT = "anycompatible"
-
+from mz_dagster.scalars.types import INT4, TEXT, Kind, ScalarType, array_of, dimensioned
 
 _A, _E = Pseudo.ARRAY, Pseudo.ELEMENT
-_Type = Pseudo | ScalarType
-
 #: SQL name -> (implementation, arguments, result), in the order in which they are tried.
-POLYMORPHIC: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
-    "=": (("eq_array", (_A, _A), BOOL),),
-    "<>": (("ne_array", (_A, _A), BOOL),),
-    "<": (("lt_array", (_A, _A), BOOL),),
-    "<=": (("le_array", (_A, _A), BOOL),),
-    ">": (("gt_array", (_A, _A), BOOL),),
-    ">=": (("ge_array", (_A, _A), BOOL),),
-    "@>": (("array_contains", (_A, _A), BOOL),),
-    "<@": (("array_contained", (_A, _A), BOOL),),
-    "&&": (("array_overlaps", (_A, _A), BOOL),),
-    "||": (("array_cat", (_A, _A), _A), ("array_append", (_A, _E), _A), ("array_prepend", (_E, _A), _A)),
-    "array_cat": (("array_cat", (_A, _A), _A),),
-    "array_append": (("array_append", (_A, _E), _A),),
-    "array_prepend": (("array_prepend", (_E, _A), _A),),
-    "array_subscript": (("array_subscript", (_A, INT4), _E),),
-    "array_slice": (("array_slice", (_A, INT4, INT4), _A),),
-    "cardinality": (("cardinality", (_A,), INT4),),
-    "array_length": (("array_length", (_A, INT4), INT4),),
-    "array_upper": (("array_upper", (_A, INT4), INT4),),
-    "array_lower": (("array_lower", (_A, INT4), INT4),),
-    "array_ndims": (("array_ndims", (_A,), INT4),),
-    "array_dims": (("array_dims", (_A,), TEXT),),
-    "array_position": (
-        ("array_position", (_A, _E), INT4),
-        ("array_position_from", (_A, _E, INT4), INT4),
-    ),
-    "array_positions": (("array_positions", (_A, _E), array_of(INT4)),),
-    "array_remove": (("array_remove", (_A, _E), _A),),
-    "array_replace": (("array_replace", (_A, _E, _E), _A),),
-    "generate_subscripts": (
-        ("generate_subscripts", (_A, INT4), array_of(INT4)),
-        ("generate_subscripts_reversed", (_A, INT4, BOOL), array_of(INT4)),
-    ),
-    "array_fill": (("array_fill", (_E, array_of(INT4)), _A),),
-    "width_bucket": (("width_bucket_array", (_E, _A), INT4),),
-    "trim_array": (("trim_array", (_A, INT4), _A),),
-    "array_to_string": (
-        ("array_to_string", (_A, TEXT), TEXT),
-        ("array_to_string", (_A, TEXT, TEXT), TEXT),
-    ),
+POLYMORPHIC: Mapping[str, tuple[tuple[str, tuple[AnyType, ...], AnyType], ...]] = {
+    name: tuple(sorted(several, key=lambda one: len(one[1]))) for name, several in OF_ANY.items()
 }
 #: Those of arrays of any dimensions that differ in more than that.
-_OF_DIMENSIONS: dict[str, tuple[tuple[str, tuple[_Type, ...], _Type], ...]] = {
+_OF_DIMENSIONS: dict[str, tuple[tuple[str, tuple[AnyType, ...], AnyType], ...]] = {
     "array_fill": (
         ("dimensioned_fill", (_E, dimensioned(INT4)), _A),
         ("dimensioned_fill_from", (_E, dimensioned(INT4), dimensioned(INT4)), _A),
@@ -118,7 +70,7 @@ def resolve_polymorphic(
     return None
 
 
-def _fits(argument: ArgumentType, wanted: _Type) -> bool:
+def _fits(argument: ArgumentType, wanted: AnyType) -> bool:
     if isinstance(argument, Unknown):
         return True
     if isinstance(wanted, Pseudo):
@@ -126,7 +78,7 @@ def _fits(argument: ArgumentType, wanted: _Type) -> bool:
     return not isinstance(cast(argument, wanted, CastContext.IMPLICIT), Failure)
 
 
-def _has_dimensions(argument: ArgumentType, wanted: _Type) -> bool:
+def _has_dimensions(argument: ArgumentType, wanted: AnyType) -> bool:
     """Returns whether an argument is an array of any dimensions, or a quoted one of several."""
     if isinstance(argument, Unknown):
         return wanted is _A and argument.text is not None and has_dimensions(argument.text)
@@ -137,8 +89,8 @@ def _resolved(
     sql_name: str,
     function: Function,
     arguments: Sequence[ArgumentType],
-    signature: Sequence[_Type],
-    result: _Type,
+    signature: Sequence[AnyType],
+    result: AnyType,
 ) -> Resolved | Failure | None:
     dimensions = any(map(_has_dimensions, arguments, signature))
     elements: list[ArgumentType] = []

@@ -23,7 +23,7 @@ from __future__ import annotations
 # Each registers its functions.
 from mz_dagster.functions import comparing, modifiers  # noqa: F401
 from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
-from mz_dagster.functions.arrays import arrays  # noqa: F401
+from mz_dagster.functions.arrays import array_evaluation, arrays, parts  # noqa: F401
 from mz_dagster.functions.catalog import catalog_functions  # noqa: F401
 from mz_dagster.functions.jsonb import json_arrays, json_text, jsonb, jsonb_functions, jsonb_operators, path  # noqa: F401
 from mz_dagster.functions.moments import (  # noqa: F401
@@ -55,9 +55,9 @@ from mz_dagster.functions.numbers import (  # noqa: F401
     unconstrained_sums,
 )
 from mz_dagster.functions.regexps import regexp, similar  # noqa: F401
-from mz_dagster.functions.registry import DESCRIBED, PURE, RECORDS, REFUSED, SCALED
+from mz_dagster.functions.registry import DESCRIBED, OF_ANY, PURE, RECORDS, REFUSED, SCALED
 from mz_dagster.functions.text import characters, enums, like_patterns, strings, texts  # noqa: F401
 
 PURE.update({name: infinite.guarded(name, PURE[name]) for name in infinite.RULES if name in PURE})
 
-__all__ = ["DESCRIBED", "PURE", "RECORDS", "REFUSED", "SCALED"]
+__all__ = ["DESCRIBED", "OF_ANY", "PURE", "RECORDS", "REFUSED", "SCALED"]

@@ -7,11 +7,11 @@ references (`references.py`, `evaluation.py`) are made of the records.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from mz_dagster.functions.function import Description, Function, Nullability, Overload, ScaleRule, TypeRule
+from mz_dagster.functions.function import AnyType, Description, Function, Nullability, Overload, ScaleRule, TypeRule
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import Kind
 
@@ -63,6 +63,9 @@ class Record:
 RECORDS: dict[str, Record] = {}
 #: What the SQL names of the records are for.
 DESCRIBED: dict[str, Description] = {}
+#: SQL name -> (function, arguments, result) of those over arrays of any element type, in the order in which they are
+#: tried.
+OF_ANY: dict[str, tuple[tuple[str, tuple[AnyType, ...], AnyType], ...]] = {}
 #: What PostgreSQL has and is not offered. It takes part in the resolution: no call silently means another function.
 REFUSED: list[Overload] = []
 #: References that take and return values in their plain form, by names in the table of functions.
@@ -126,6 +129,7 @@ def function(
     also: tuple[Named, ...] = (),
     rows: str | Named = "",
     signatures: tuple[tuple[Kind, ...], ...] = (),
+    of_any: Mapping[tuple[AnyType, ...], AnyType] | None = None,
     strict: bool = True,
     fallible: bool = False,
     nullability: Nullability = Nullability.IF_ANY_ARGUMENT,
@@ -138,8 +142,8 @@ def function(
 ) -> Callable[[F], F]:
     """Makes the record of a function, of which the decorated one is the reference.
 
-    A reference takes and returns values in the plain form (`references.py`), never None, and raises `SqlFailure` for
-    an error of the data. Several records may stand at one reference.
+    A reference takes and returns values in the plain form (`references.py`), takes None only if it is not strict, and
+    raises `SqlFailure` for an error of the data. Several records may stand at one reference.
 
     Args:
         name: Unique; what `Call.function` says, and what kernels are called.
@@ -152,6 +156,8 @@ def function(
         also: Further SQL names, each with a description of its own.
         rows: The name of a function that returns rows, those of the resulting array.
         signatures: Further kinds of arguments that lead to it, cast to its own.
+        of_any: Of a function over arrays of any element type, the types of arguments that the names lead to it with,
+            and the result's; such calls are resolved otherwise (`polymorphic.py`).
         strict: Whether NULL in gives NULL out.
         fallible: Whether it may fail although its arguments do not.
         nullability: When the result may be NULL.
@@ -160,7 +166,7 @@ def function(
         scaled: Whether the reference takes the scale of its result as a last argument.
         internal: Whether only plans call it.
         of_call: Whether the reference depends on a call's types: it takes the call, and returns the function of plain
-            values, or None if it does not know such a call. What is not strict is of a call, and gets NULL as None.
+            values, or None if it does not know such a call.
         lazy: Whether the reference evaluates its arguments itself, as `LAZY` says.
 
     Example:
@@ -175,11 +181,16 @@ def function(
         names = (sql,) if isinstance(sql, str) else sql
         returned = rows if isinstance(rows, Named) else Named(rows)
         describe(Named(names[0] if names else returned.sql, says, example, gives), *also, returned)
+        every = (*names, *(one.sql for one in also))
         overloads = tuple(
             Overload(sql_name, signature, name, scale, result=type)
-            for sql_name in (*names, *(one.sql for one in also))
+            for sql_name in every
             for signature in (arguments, *signatures)
+            if not of_any
         )
+        for sql_name in every:
+            for taken, returns in (of_any or {}).items():
+                OF_ANY[sql_name] = (*OF_ANY.get(sql_name, ()), (name, taken, returns))
         sets = (Overload(returned.sql, arguments, name, result=type),) if returned.sql else ()
         declared = Function(name, arguments, result, strict, fallible, nullability)
         assert name not in RECORDS, f"two records of {name}"
@@ -187,7 +198,11 @@ def function(
         if lazy:
             LAZY[name] = reference
             return reference
-        assert strict or of_call, f"{name} is called for NULL"
-        return (built(name) if of_call else pure(name, scaled=scaled))(reference)
+        if of_call:
+            return built(name)(reference)
+        if not strict:
+            built(name)(lambda _: reference)
+            return reference
+        return pure(name, scaled=scaled)(reference)
 
     return register

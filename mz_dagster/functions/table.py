@@ -35,9 +35,6 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from mz_dagster.functions import evaluation  # noqa: F401  it has records
-from mz_dagster.functions.areas import functions as functions_of_areas
-from mz_dagster.functions.areas import overloads as overloads_of_areas
-from mz_dagster.functions.areas import set_overloads
 from mz_dagster.functions.casts import CASTS, short_name
 from mz_dagster.functions.function import Function, Nullability, Overload
 from mz_dagster.functions.references import RECORDS, REFUSED
@@ -46,33 +43,13 @@ from mz_dagster.scalars.types import Kind
 #: The reader's time; what its one argument, a literal, is about: `scalars/scalar.py`. Never evaluated.
 _NOW = Function("mz_now", (), Kind.MZ_TIMESTAMP, strict=False, nullability=Nullability.NEVER)
 
-#: What only plans call, without a SQL name; `accumulation.py` and `float_sum.py` in `compute/spark/expressions` say
-#: what they return.
-_INTERNAL = (
-    # Within an array or record.
-    Function("unsigned_zeros", (), None),
-    # Floating-point numbers, also within, beside whether they are -0.0, and back; see `plan/representations.py`.
-    Function("represented_floats", (), None),
-    Function("restored_floats", (), None),
-    # What stands for an array or record that holds what is equal and looks different.
-    Function("comparable_parts", (), None),
-    Function("sorted_parts", (), None),
-    Function("ordered_parts", (), Kind.BYTEA),
-    Function("restored_parts", (), None),
-    Function("order_array", (Kind.ARRAY,), Kind.ARRAY),
-    Function("order_dimensioned", (Kind.DIMENSIONED,), Kind.ARRAY),
-)
-INTERNAL_FUNCTIONS = frozenset(
-    [*(one.name for one in _INTERNAL), *(name for name, record in RECORDS.items() if record.internal)]
-)
+INTERNAL_FUNCTIONS = frozenset(name for name, record in RECORDS.items() if record.internal)
 
 
 def _functions() -> Iterator[Function]:
     yield _NOW
     for (source, target), (_, fallible) in CASTS.items():
         yield Function(f"cast_{short_name(source)}_to_{short_name(target)}", (source,), target, fallible=fallible)
-    yield from _INTERNAL
-    yield from functions_of_areas()
     for record in RECORDS.values():
         yield record.function
 
@@ -81,7 +58,6 @@ FUNCTIONS: dict[str, Function] = {one.name: one for one in _functions()}
 
 
 def _overloads() -> Iterator[Overload]:
-    yield from overloads_of_areas()
     yield from REFUSED
     for record in RECORDS.values():
         yield from record.overloads
@@ -103,4 +79,8 @@ def _by_name(overloads: Iterable[Overload]) -> dict[str, tuple[Overload, ...]]:
 OVERLOADS = _by_name(_overloads())
 
 #: The functions that return rows, as arrays of them.
-TABLE_OVERLOADS = _by_name((*set_overloads(), *(one for record in RECORDS.values() for one in record.row_overloads)))
+TABLE_OVERLOADS = _by_name(one for record in RECORDS.values() for one in record.row_overloads)
+#: The one column's name of functions that give it a name; it is called as the function, or its alias, otherwise.
+SET_COLUMNS = dict.fromkeys(
+    ("json_array_elements", "json_array_elements_text", "jsonb_array_elements", "jsonb_array_elements_text"), "value"
+)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from mz_dagster.functions.arrays.dimensions import check_shape, dimensions_text, too_deep
 from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS, OTHER_BOUNDS, SEVERAL_DIMENSIONS
 from mz_dagster.functions.errors import failure
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import Kind
 
 _SPACE = " \t\n\v\f\r"
 #: How a text begins whose array may have dimensions other than one from 1.
@@ -22,7 +23,7 @@ _QUOTED_IN_ARRAY = re.compile(r'[{}",\\ \t\n\v\f\r]')
 _QUOTED_IN_RECORD = re.compile(r'[()",\\ \t\n\v\f\r]')
 
 
-@pure("array_text")
+@function("array_text", (Kind.ARRAY,), Kind.TEXT)
 def array_text(elements: list[str | None]) -> str:
     r"""Returns the text of an array, given those of its elements.
 
@@ -33,7 +34,7 @@ def array_text(elements: list[str | None]) -> str:
     return "{" + ",".join("NULL" if one is None else _element(one) for one in elements) + "}"
 
 
-@pure("dimensioned_text")
+@function("dimensioned_text", (Kind.ARRAY, Kind.ARRAY, Kind.ARRAY), Kind.TEXT)
 def dimensioned_text(elements: Sequence[str | None], lengths: Sequence[int], lowers: Sequence[int]) -> str:
     """Returns the text of an array of any dimensions, given those of its elements.
 
@@ -57,7 +58,7 @@ def _element(text: str) -> str:
     return f'"{escaped}"'
 
 
-@pure("record_text")
+@function("record_text", (Kind.ARRAY,), Kind.TEXT)
 def record_text(fields: list[str | None]) -> str:
     """Returns the text of a record, given those of its fields.
 
@@ -75,7 +76,7 @@ def _field(text: str) -> str:
     return f'"{escaped}"'
 
 
-@pure("array_elements_of_text")
+@function("array_elements_of_text", (Kind.TEXT,), Kind.ARRAY, fallible=True)
 def elements_of(text: str) -> list[str | None]:
     """Returns the texts of the elements that an array's text spells; arrays of one dimension, counted from 1.
 
@@ -111,7 +112,7 @@ def has_dimensions(text: str) -> bool:
     return len(lengths) > 1 or any(lower != 1 for lower in lowers)
 
 
-@pure("dimensioned_of_text")
+@function("dimensioned_of_text", (Kind.TEXT,), Kind.DIMENSIONED, fallible=True)
 def dimensioned_of_text(text: str) -> tuple[list[str | None], list[int], list[int]]:
     """Returns the texts of the elements that an array's text spells, the lengths of its dimensions and their bounds.
 

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from mz_dagster.functions.arrays.limits import ARRAY_ELEMENTS, MOST_DIMENSIONS, TOO_LONG
 from mz_dagster.functions.errors import failure, out_of_range
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.registry import SqlFailure, function
 from mz_dagster.scalars.types import Kind
 
 #: The plain form: elements, lengths, lower bounds.
@@ -81,7 +82,7 @@ def from_one(elements: Sequence[Any]) -> Plain:
     return (elements, [len(elements)], [1]) if elements else empty()
 
 
-@pure("dimensions_text")
+@function("dimensions_text", (Kind.ARRAY, Kind.ARRAY), Kind.TEXT, nullability=Nullability.ALWAYS)
 def dimensions_text(lengths: Sequence[int], lowers: Sequence[int]) -> str | None:
     """Returns what `array_dims` shows.
 
@@ -107,7 +108,7 @@ def nested_json(elements: Sequence[str], lengths: Sequence[int], outer: str = ",
     return found[0] if lengths else "[]"
 
 
-@pure("one_dimension")
+@function("one_dimension", (Kind.DIMENSIONED, Kind.TEXT), Kind.ARRAY, fallible=True)
 def one_dimension(array: Plain, message: str) -> Sequence[Any]:
     """Returns the elements of an array of one dimension; of several, `message` is the error."""
     if len(array[1]) > 1:
@@ -115,7 +116,7 @@ def one_dimension(array: Plain, message: str) -> Sequence[Any]:
     return array[0]
 
 
-@pure("counted_from_one")
+@function("counted_from_one", (Kind.DIMENSIONED, Kind.TEXT), Kind.ARRAY, fallible=True)
 def counted_from_one(array: Plain, message: str) -> Sequence[Any]:
     """Returns the elements of an array of one dimension that is counted from 1; of others, `message` is the error."""
     if len(array[1]) > 1 or any(lower != 1 for lower in array[2]):
@@ -123,7 +124,7 @@ def counted_from_one(array: Plain, message: str) -> Sequence[Any]:
     return array[0]
 
 
-@pure("dimensioned_subscript")
+@function("dimensioned_subscript", (Kind.DIMENSIONED, Kind.ARRAY), None, nullability=Nullability.ALWAYS)
 def subscript(array: Plain, places: Sequence[int | None]) -> Any:
     """Returns the element at subscripts, one for each dimension; None if there is none.
 
@@ -142,7 +143,12 @@ def subscript(array: Plain, places: Sequence[int | None]) -> Any:
     return elements[at]
 
 
-@pure("dimensioned_slice")
+@function(
+    "dimensioned_slice",
+    (Kind.DIMENSIONED, Kind.ARRAY, Kind.ARRAY, Kind.ARRAY),
+    Kind.DIMENSIONED,
+    nullability=Nullability.ALWAYS,
+)
 def sliced(
     array: Plain, firsts: Sequence[int | None], lasts: Sequence[int | None], given: Sequence[bool]
 ) -> Plain | None:
@@ -178,7 +184,7 @@ def sliced(
     return [elements[at] for at in places], shape, [1] * len(shape)
 
 
-@pure("dimensioned_trim")
+@function("dimensioned_trim", (Kind.DIMENSIONED, Kind.INT4), Kind.DIMENSIONED, fallible=True)
 def trimmed(array: Plain, count: int) -> Plain | None:
     """Returns an array without the last rows of its first dimension."""
     length = array[1][0] if array[1] else 0
@@ -187,7 +193,7 @@ def trimmed(array: Plain, count: int) -> Plain | None:
     return sliced(array, [None], [array[2][0] + length - count - 1], [False, True]) if length else empty()
 
 
-@pure("dimensioned_cat")
+@function("dimensioned_cat", (Kind.DIMENSIONED, Kind.DIMENSIONED), Kind.DIMENSIONED, fallible=True)
 def concatenated(left: Plain, right: Plain) -> Plain:
     """Returns two arrays one behind the other, or one as a row of the other.
 
@@ -212,7 +218,7 @@ def concatenated(left: Plain, right: Plain) -> Plain:
     return checked([*left[0], *right[0]], [outer[1][0] + added, *outer[1][1:]], outer[2])
 
 
-@pure("dimensioned_append")
+@function("dimensioned_append", (Kind.DIMENSIONED, Kind.ARRAY), Kind.DIMENSIONED, fallible=True)
 def appended(array: Plain, one: Sequence[Any]) -> Plain:
     """Returns an array of one dimension with the one element of a list behind its own."""
     elements, lengths, lowers = _of_one_or_none(array)
@@ -223,7 +229,7 @@ def appended(array: Plain, one: Sequence[Any]) -> Plain:
     return checked([*elements, *one], [lengths[0] + 1], lowers)
 
 
-@pure("dimensioned_prepend")
+@function("dimensioned_prepend", (Kind.ARRAY, Kind.DIMENSIONED), Kind.DIMENSIONED, fallible=True)
 def prepended(one: Sequence[Any], array: Plain) -> Plain:
     """Returns an array of one dimension with the one element of a list before its own; its bound stays."""
     elements, lengths, lowers = _of_one_or_none(array)
@@ -240,25 +246,25 @@ def _of_one_or_none(array: Plain) -> Plain:
     return array
 
 
-@pure("dimensioned_kept")
+@function("dimensioned_kept", (Kind.ARRAY, Kind.ARRAY), Kind.DIMENSIONED)
 def kept(elements: Sequence[Any], lowers: Sequence[int]) -> Plain:
     """Returns what is left of the elements of an array of one dimension, which keeps its bound."""
     return (elements, [len(elements)], lowers) if elements else empty()
 
 
-@pure("place_from")
+@function("place_from", (Kind.INT4, Kind.INT4), Kind.INT4)
 def place_from(start: int, lower: int) -> int:
     """Returns the place, counted from 1, of a subscript where the first is `lower`; the first if it is before that."""
     return min(max(start - lower + 1, 1), _MOST)
 
 
-@pure("shifted_places")
+@function("shifted_places", (Kind.ARRAY, Kind.INT4), Kind.ARRAY)
 def shifted(places: Sequence[int], by: int) -> list[int]:
     """Returns places that are counted from elsewhere."""
     return [one + by for one in places]
 
 
-@pure("dimensioned_subscripts")
+@function("dimensioned_subscripts", (Kind.ARRAY, Kind.ARRAY, Kind.INT4, Kind.BOOL), Kind.ARRAY)
 def subscripts(lengths: Sequence[int], lowers: Sequence[int], dimension: int, backwards: bool) -> list[int]:
     """Returns the subscripts of a dimension in order, or backwards."""
     if not 1 <= dimension <= len(lengths):
@@ -268,7 +274,8 @@ def subscripts(lengths: Sequence[int], lowers: Sequence[int], dimension: int, ba
     return list(found[::-1] if backwards else found)
 
 
-@pure("dimensioned_fill", "dimensioned_fill_from")
+@function("dimensioned_fill", (Kind.ARRAY, Kind.DIMENSIONED), Kind.DIMENSIONED, fallible=True)
+@function("dimensioned_fill_from", (Kind.ARRAY, Kind.DIMENSIONED, Kind.DIMENSIONED), Kind.DIMENSIONED, fallible=True)
 def filled(one: Sequence[Any], lengths: Plain, lowers: Plain | None = None) -> Plain:
     """Returns an array with the one element of a list in all places; without lower bounds, they are 1."""
     if lowers is None:
@@ -287,7 +294,7 @@ def filled(one: Sequence[Any], lengths: Plain, lowers: Plain | None = None) -> P
     return ([*one] * count, lengths[0], lowers[0]) if count else empty()
 
 
-@pure("stacked_arrays")
+@function("stacked_arrays", (Kind.ARRAY,), Kind.DIMENSIONED, fallible=True)
 def stacked(rows: Sequence[Plain | None]) -> Plain:
     """Returns what `ARRAY[...]` makes of arrays: one of one more dimension, whose rows they are.
 
@@ -306,7 +313,7 @@ def stacked(rows: Sequence[Plain | None]) -> Plain:
     return checked([cell for one in present for cell in one[0]], [len(rows), *lengths], [1, *lowers])
 
 
-@pure("accumulated_arrays")
+@function("accumulated_arrays", (Kind.ARRAY,), Kind.DIMENSIONED, fallible=True)
 def accumulated(rows: Sequence[Plain | None]) -> Plain:
     """Returns what `array_agg` makes of arrays: one of one more dimension, whose rows they are."""
     first: Plain | None = None

@@ -26,3 +26,10 @@ def not_a_list(type_: str) -> str:
     return (
         f"a value of type {type_} has one dimension here, counted from 1: cast it, or declare its column, as {type_}[]"
     )
+
+
+#: The most elements of a series of numbers, which are in memory together; one of moments has fewer
+#: (`functions/moments/series.py`).
+SERIES_ROWS = 10_000_000
+ZERO_STEP = "22023 step size cannot equal zero"
+TOO_MANY_ROWS = f"54000 generate_series makes more than {SERIES_ROWS} rows"

@@ -14,7 +14,7 @@ from math import copysign
 from typing import Any, TypeAlias
 
 from mz_dagster.functions.casts import short_name
-from mz_dagster.functions.registry import PURE
+from mz_dagster.functions.registry import PURE, function
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import Kind, ScalarType
 
@@ -95,3 +95,5 @@ PARTS: Mapping[str, Callable[[Call], Mapped]] = {
     "ordered_parts": lambda call: _packed(call.arguments[0].type),
     "restored_parts": lambda call: _unpacked(call.type),
 }
+for _name, _builder in PARTS.items():
+    function(_name, (), Kind.BYTEA if _name == "ordered_parts" else None, internal=True, of_call=True)(_builder)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from mz_dagster.functions.function import list_of
 from mz_dagster.functions.moments.calendar import DAY, later
 from mz_dagster.functions.moments.infinite import is_infinite
 from mz_dagster.functions.moments.interval import length
 from mz_dagster.functions.moments.interval_text import Span
-from mz_dagster.functions.registry import SqlFailure, pure
+from mz_dagster.functions.registry import SqlFailure, function
+from mz_dagster.scalars.types import TIMESTAMP, TIMESTAMPTZ, Kind
 
 #: A series of moments has at most so many elements.
 MOMENTS = 1_000_000
 _TOO_MANY = f"generate_series makes more than {MOMENTS} rows"
 
 
-@pure("generate_series_timestamp", "generate_series_timestamptz")
+@function(
+    "generate_series_timestamp",
+    (Kind.TIMESTAMP, Kind.TIMESTAMP, Kind.INTERVAL),
+    Kind.ARRAY,
+    rows="generate_series",
+    fallible=True,
+    type=list_of(TIMESTAMP),
+)
+@function(
+    "generate_series_timestamptz",
+    (Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ, Kind.INTERVAL),
+    Kind.ARRAY,
+    rows="generate_series",
+    fallible=True,
+    type=list_of(TIMESTAMPTZ),
+)
 def moments(start: int, stop: int, step: Span) -> list[int]:
     """Returns the moments from `start` to `stop`, both included.
 

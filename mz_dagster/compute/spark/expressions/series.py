@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions.emitted import Invocation, Outcome, all_present, call, number, strict
-from mz_dagster.functions.arrays.set_table import SERIES_ROWS, TOO_MANY, ZERO_STEP
+from mz_dagster.functions.arrays.limits import SERIES_ROWS, TOO_MANY_ROWS, ZERO_STEP
 from mz_dagster.functions.errors import NUMERIC_OVERFLOW
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.late_pyspark import functions as sf
@@ -41,7 +41,7 @@ def _series(invocation: Invocation) -> Outcome:
     error = (
         sf.when(present & (step == 0), sf.lit(ZERO_STEP))
         .when(present & count.isNull(), sf.lit(NUMERIC_OVERFLOW))
-        .when(present & (count > SERIES_ROWS), sf.lit(TOO_MANY))
+        .when(present & (count > SERIES_ROWS), sf.lit(TOO_MANY_ROWS))
     )
     return sf.when(present & (step != 0) & (count <= SERIES_ROWS), elements), error
 
