@@ -15,11 +15,12 @@ from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from functools import partial
 from uuid import UUID
 
-from mz_dagster.functions import modifiers
-from mz_dagster.functions.arrays import arrays
+from mz_dagster.functions.arrays.arrays import dimensioned_of_text, elements_of
 from mz_dagster.functions.errors import NUMERIC_NAN, NUMERIC_OVERFLOW
 from mz_dagster.functions.failure import Failure
-from mz_dagster.functions.jsonb import json_text, jsonb
+from mz_dagster.functions.jsonb.json_text import parsed as json_parsed
+from mz_dagster.functions.jsonb.jsonb import parsed as jsonb_parsed
+from mz_dagster.functions.modifiers import modified_plain
 from mz_dagster.functions.moments.interval_text import interval_of
 from mz_dagster.functions.moments.moment_text import (
     date_of_text,
@@ -29,12 +30,12 @@ from mz_dagster.functions.moments.moment_text import (
     timestamptz_of_text_in_zone,
     timetz_of_text,
 )
-from mz_dagster.functions.numbers import unconstrained
 from mz_dagster.functions.numbers.numerics import whole_number
+from mz_dagster.functions.numbers.unconstrained import of_text as unconstrained_of_text
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.functions.session_zone import UTC, session_zone
-from mz_dagster.functions.text import strings
+from mz_dagster.functions.text.strings import bytea_of, uuid_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.scalars.values import Dimensioned, Interval
@@ -95,7 +96,7 @@ def literal_of(
     if modifier is None or isinstance(found, Failure):
         return found
     plain = to_plain(found.value, type_)
-    return _pure(lambda: Literal(from_plain(modifiers.modified_plain(plain, type_), type_), type_))
+    return _pure(lambda: Literal(from_plain(modified_plain(plain, type_), type_), type_))
 
 
 def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Literal | Failure:
@@ -110,17 +111,17 @@ def _read(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lite
                 return Literal(text, type_)
             return Failure("22P02", f'invalid input value for enum {type_.enumeration.name}: "{text}"')
         case Kind.UUID:
-            return _pure(lambda: Literal(UUID(strings.uuid_of(text)), type_))
+            return _pure(lambda: Literal(UUID(uuid_of(text)), type_))
         case Kind.BYTEA:
-            return _pure(lambda: Literal(strings.bytea_of(text), type_))
+            return _pure(lambda: Literal(bytea_of(text), type_))
         case Kind.INTERVAL:
             return _pure(lambda: Literal(Interval(*interval_of(text)), type_))
         case Kind.JSON:
-            return _pure(lambda: Literal(json_text.parsed(text), type_))
+            return _pure(lambda: Literal(json_parsed(text), type_))
         case Kind.JSONB:
-            return _pure(lambda: Literal(jsonb.parsed(text), type_))
+            return _pure(lambda: Literal(jsonb_parsed(text), type_))
         case Kind.UNCONSTRAINED:
-            return _pure(lambda: Literal(unconstrained.of_text(text), type_))
+            return _pure(lambda: Literal(unconstrained_of_text(text), type_))
         case Kind.BOOL:
             word = text.strip(" \t\n\v\f\r").lower()
             if word in TRUE_WORDS or word in FALSE_WORDS:
@@ -162,9 +163,9 @@ def _array(text: str, type_: ScalarType, *, assigned: bool, rounds: bool) -> Lit
     lowers: list[int] = []
     try:
         if type_.kind is Kind.DIMENSIONED:
-            texts, lengths, lowers = arrays.dimensioned_of_text(text)
+            texts, lengths, lowers = dimensioned_of_text(text)
         else:
-            texts = arrays.elements_of(text)
+            texts = elements_of(text)
     except SqlFailure as failure:
         sqlstate, _, message = str(failure).partition(" ")
         hint = _HINT_OF_ARRAYS if sqlstate == "0A000" else None

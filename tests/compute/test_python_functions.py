@@ -77,6 +77,7 @@ def test_a_worker_evaluates_whatever_this_process_does() -> None:
     everything = [compiled(one.scalar) for make in AREAS.values() for one in [*make()][::3]]
     workers = [worker_of_rows([(True, one)], [0], 1, [0]) for one in everything]
     code = cloudpickle.dumps({"rows": workers})  # type: ignore[no-untyped-call]
+    assert b"RECORDS" not in code, "a function comes with what it calls, not with the records of all"
     program = _WORKER.rsplit("print(", 1)[0] + 'print(len(functions["rows"]))'
     answer = subprocess.run([sys.executable, "-c", program], input=code, capture_output=True, timeout=120, check=False)
     assert answer.stdout.decode().strip() == str(len(everything)), answer.stderr.decode()
