@@ -7,13 +7,13 @@ refused here, so that nothing above or below needs a fallback.
 
 - `registry.py`: what makes the record of a function at its reference in Python: name, types, SQL names, what it is for,
   whether it can fail. `function.py`: what a record is made of. `table.py`: all functions and overloads, by name.
-- `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`: the functions of each area; what is
-  not a record yet is in `*_table.py`, which `areas.py` lists.
+- `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`, `catalog/`: the functions of each
+  area; `comparing.py`: comparisons.
 - `signature.py`: what a call or cast is found to be.
 - `casts.py`: the matrix of casts, `common_type`.
 - `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
 - `literals.py`: reading a literal's text.
-- `references.py`: the references of the areas by name; `plain.py`: the form in which they have cells.
+- `references.py`: the references of the areas, which it imports; `plain.py`: the form in which they have cells.
 - `evaluation.py`: scalars in Python, for which every function has a reference; `value_order.py`: what values compare
   by; `errors.py`: errors that are alike wherever they are found.
 
@@ -23,7 +23,7 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 `jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
 `moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
 `numbers.numerics`, `numbers.transcendental`, `numbers.unconstrained_functions`, `numbers.unconstrained_sums`,
-`output`, `plain`, `references`, `registry`, `session_zone`, `signature`, `table`, `text.characters`,
+`output`, `plain`, `references`, `registry`, `session_zone`, `signature`, `text.characters`,
 `text.like_patterns`, `value_order`.
 """
 

@@ -1,9 +1,10 @@
 """Functions in plain Python: what Spark's own functions cannot compute as PostgreSQL does, and some that they can.
 
-Owns `PURE`, implementations of the table's functions by name. Each takes and returns values in the *plain form* below,
-never None (a strict function is not called for NULL; what it returns may be None), and raises `SqlFailure` for an
-error of the data. Invariant: deterministic, and nothing but the standard library and this package is imported, because
-Spark's workers get the code by value and may have nothing else. `evaluation` calls them for literals and few rows.
+Imports the modules of the areas, which make the records (`registry.py`), and so owns what is in `PURE`. Each takes and
+returns values in the *plain form* below, never None (a strict function is not called for NULL; what it returns may be
+None), and raises `SqlFailure` for an error of the data. Invariant: deterministic, and nothing but the standard library
+and this package is imported, because Spark's workers get the code by value and may have nothing else. `evaluation`
+calls them for literals and few rows.
 
 | kind | plain form |
 |---|---|

@@ -2,7 +2,8 @@
 
 Owns `RECORDS`. A record says all there is to know of a function: what it takes and returns, the SQL names that lead to
 it, what these are for, and its reference, which it decorates. The table (`table.py`), the descriptions and the
-references (`references.py`, `evaluation.py`) are made of the records.
+references (`references.py`, `evaluation.py`) are made of the records. Casts alone are declared elsewhere, in one matrix
+(`casts.py`), and have but their references here.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def refuse(sql: str, signature: tuple[Kind, ...], reason: str) -> None:
 
 
 def pure(*names: str, scaled: bool = False) -> Callable[[F], F]:
-    """Registers the decorated reference of functions that a family in the table declares; `scaled` as `SCALED` says."""
+    """Registers the decorated reference of casts, which `casts.CASTS` declares; `scaled` as `SCALED` says."""
 
     def register(reference: F) -> F:
         for name in names:
@@ -107,7 +108,7 @@ def pure(*names: str, scaled: bool = False) -> Callable[[F], F]:
 
 
 def built(*names: str) -> Callable[[F], F]:
-    """Registers the decorated reference, as `BUILT` says, of functions that a family in the table declares."""
+    """Registers the decorated reference, as `BUILT` says, of casts, which `casts.CASTS` declares."""
 
     def register(reference: F) -> F:
         for name in names:

@@ -1,4 +1,4 @@
-"""The table of functions.
+"""The table of functions, made of their records.
 
 Owns `FUNCTIONS`, every implementation the renderer has, and `OVERLOADS`, the SQL names and signatures that lead to
 them. What is here returns what PostgreSQL 15 returns, with C collation and in UTC, value or error, as

@@ -1,20 +1,12 @@
-"""The reference's descriptions: every function has one, and each example has the result it is said to have."""
+"""The descriptions of functions: each example has the result it is said to have."""
 
 from __future__ import annotations
 
 from decimal import Context, localcontext
 
 from mz_dagster.adapter import Connection
-from mz_dagster.functions import OVERLOADS, TABLE_OVERLOADS
 from mz_dagster.functions.descriptions import DESCRIPTIONS
-from mz_dagster.functions.polymorphic import POLYMORPHIC
 from tests.postgres_server import Postgres
-
-
-def test_every_function_is_described_with_an_example() -> None:
-    assert DESCRIPTIONS.keys() == OVERLOADS.keys() | POLYMORPHIC.keys() | TABLE_OVERLOADS.keys()
-    refused = {name for name, overloads in OVERLOADS.items() if all(one.refused for one in overloads)}
-    assert {name for name, one in DESCRIPTIONS.items() if not one.example} == refused
 
 
 def test_every_example_has_its_result_here_and_in_postgres(postgres: Postgres, sparkless: Connection) -> None:
