@@ -203,7 +203,7 @@ class Budget:
     inlined_memory: int = 67_108_864
     hot_bytes: int = field(default_factory=_hot_bytes)
     decoded_bytes: int = field(default_factory=_decoded_bytes)
-    decoded_rows: int = 32_768
+    decoded_rows: int = 4_096
     ordered_rows: int = 20_000
     unbounded_rows: int = 10_000
     handed_rows: int = 1_000
