@@ -198,8 +198,21 @@ class ColumnOrder:
         return replace(self, position=places[self.position])
 
 
+class AggregateClass(Enum):
+    """How an aggregate is maintained, as Materialize divides them.
+
+    - *accumulable*: a sum of contributions, which a retraction takes back;
+    - *hierarchical*: a group's is known from those of its parts, of which a tree is kept;
+    - *basic*: made of the whole group again.
+    """
+
+    ACCUMULABLE = "accumulable"
+    HIERARCHICAL = "hierarchical"
+    BASIC = "basic"
+
+
 class AggregateFunction(Enum):
-    """Names the aggregates of the algebra; the binder makes all others of these and scalars.
+    """Names the aggregates of the algebra, with the class of each; the binder makes all others of these and scalars.
 
     All but `ARRAY_AGG` ignore rows whose (first) argument is NULL. `EXACT_SUM` is the sum of doubles, or of products of
     two, as text (see `functions/aggregates/sums.py`); it ignores a pair of which one is NULL.
@@ -215,6 +228,30 @@ class AggregateFunction(Enum):
     BIT_AND = "bit_and"
     BIT_OR = "bit_or"
     BIT_XOR = "bit_xor"
+
+    @property
+    def aggregate_class(self) -> AggregateClass:
+        """How it is maintained."""
+        return _CLASSES[self]
+
+    @property
+    def is_idempotent(self) -> bool:
+        """Whether what is there twice counts once, so that DISTINCT changes nothing."""
+        return self.aggregate_class is AggregateClass.HIERARCHICAL and self is not AggregateFunction.BIT_XOR
+
+
+_CLASSES = {
+    AggregateFunction.COUNT: AggregateClass.ACCUMULABLE,
+    AggregateFunction.SUM: AggregateClass.ACCUMULABLE,
+    AggregateFunction.EXACT_SUM: AggregateClass.ACCUMULABLE,
+    AggregateFunction.MIN: AggregateClass.HIERARCHICAL,
+    AggregateFunction.MAX: AggregateClass.HIERARCHICAL,
+    AggregateFunction.BIT_AND: AggregateClass.HIERARCHICAL,
+    AggregateFunction.BIT_OR: AggregateClass.HIERARCHICAL,
+    AggregateFunction.BIT_XOR: AggregateClass.HIERARCHICAL,
+    AggregateFunction.ARRAY_AGG: AggregateClass.BASIC,
+    AggregateFunction.STRING_AGG: AggregateClass.BASIC,
+}
 
 
 @dataclass(frozen=True, slots=True)

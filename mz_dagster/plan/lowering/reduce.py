@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
@@ -34,7 +34,7 @@ from mz_dagster.functions.numbers.unconstrained_sums import NO_PLACE
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, Reduce
+from mz_dagster.plan.relation import Aggregate, AggregateClass, AggregateFunction, ColumnOrder, Reduce
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -71,9 +71,6 @@ class States(Protocol):
         ...
 
 
-_SUMMED = (AggregateFunction.COUNT, AggregateFunction.SUM)
-_EXTREME = (AggregateFunction.MIN, AggregateFunction.MAX)
-_BITWISE = (AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR)
 _ZERO = Literal(0, INT8)
 #: How many digits `digit_float8` makes of a number, and the limb of a row without one.
 FLOAT_DIGITS = 4
@@ -89,26 +86,7 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
         return group.each_once()
     kinds: dict[object, tuple[_Part, list[int]]] = {}
     for number, one in enumerate(relation.aggregates):
-        values: object = (one.arguments, one.filter) if one.distinct else None
-        part: _Part
-        if one.function is AggregateFunction.EXACT_SUM or (
-            one.function is AggregateFunction.SUM and one.type.kind in (Kind.FLOAT4, Kind.FLOAT8)
-        ):
-            part = _Group.float_sums
-            if one.distinct:
-                # Of x and of x * x the same rows are distinct.
-                values = (frozenset(one.arguments), one.filter)
-        elif one.function is AggregateFunction.SUM and one.type.kind is Kind.UNCONSTRAINED:
-            part, values = _Group.unconstrained_sum, (one.arguments, one.filter, one.distinct)
-        elif one.function in _SUMMED:
-            part = _Group.distinct if one.distinct else _Group.accumulable
-            values = one.arguments if one.distinct else None
-        elif one.function in (*_EXTREME, *_BITWISE):
-            # What is there twice counts once, but for bit_xor.
-            distinct = one.distinct and one.function is AggregateFunction.BIT_XOR
-            part, values = (_Group.hierarchical_distinct, values) if distinct else (_Group.hierarchical, None)
-        else:
-            part = _Group.basic_distinct if one.distinct else _Group.basic
+        part, values = _part_of(one)
         kinds.setdefault((part.__name__, values), (part, []))[1].append(number)
     if len(kinds) > 1:
         group = replace(group, below=states.several(below))
@@ -117,6 +95,35 @@ def lowered_reduce(relation: Reduce, below: Physical, states: States) -> Physica
 
 
 _Part = Callable[["_Group", Sequence[int]], Physical]
+
+
+def _part_of(one: Aggregate) -> tuple[_Part, object]:
+    """Returns what lowers an aggregate, and what those have in common that it lowers together."""
+    distinct: object = (one.arguments, one.filter) if one.distinct else None
+    match one.function.aggregate_class:
+        case AggregateClass.ACCUMULABLE if _is_of_floats(one):
+            # Of x and of x * x the same rows are distinct.
+            return _Group.float_sums, (frozenset(one.arguments), one.filter) if one.distinct else None
+        case AggregateClass.ACCUMULABLE if (
+            one.function is AggregateFunction.SUM and one.type.kind is Kind.UNCONSTRAINED
+        ):
+            return _Group.unconstrained_sum, (one.arguments, one.filter, one.distinct)
+        case AggregateClass.ACCUMULABLE:
+            return (_Group.distinct, one.arguments) if one.distinct else (_Group.accumulable, None)
+        case AggregateClass.HIERARCHICAL if one.distinct and not one.function.is_idempotent:
+            return _Group.hierarchical_distinct, distinct
+        case AggregateClass.HIERARCHICAL:
+            return _Group.hierarchical, None
+        case AggregateClass.BASIC:
+            return (_Group.basic_distinct if one.distinct else _Group.basic), distinct
+        case _:
+            assert_never(one.function.aggregate_class)
+
+
+def _is_of_floats(one: Aggregate) -> bool:
+    if one.function is AggregateFunction.EXACT_SUM:
+        return True
+    return one.function is AggregateFunction.SUM and one.type.kind in (Kind.FLOAT4, Kind.FLOAT8)
 
 
 def _together(relation: Reduce, parts: Sequence[tuple[Physical, Sequence[int]]]) -> Physical:
@@ -452,7 +459,7 @@ class _Group:
         value: Scalar | None = None
         if aggregate.arguments:
             value = reference(self.columns, aggregate.arguments[0])
-            if aggregate.function in _EXTREME:
+            if aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX):
                 value = with_one_zero(value)
         elif aggregate.filter is not None:
             value = Literal(1, INT8)
