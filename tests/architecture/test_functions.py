@@ -40,6 +40,13 @@ def test_every_name_has_a_description_and_what_is_offered_an_example() -> None:
     assert all(one.text for one in DESCRIPTIONS.values())
 
 
+def test_the_record_that_the_page_shows_is_there() -> None:
+    page = (_ROOM.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    shown = page.partition('```python title="characters.py"\n')[2].partition("```")[0]
+    assert shown.startswith("@function(")
+    assert shown in (_ROOM / "text" / "characters.py").read_text(encoding="utf-8")
+
+
 def test_no_two_overloads_of_a_name_have_one_signature() -> None:
     for overloads in (OVERLOADS, TABLE_OVERLOADS):
         signatures = Counter((one.sql_name, one.signature) for one in chain.from_iterable(overloads.values()))
