@@ -1,4 +1,16 @@
-"""The rules for the scale of numeric results: what a function's record says of its result beside the kind."""
+"""The rules for the scale of numeric results: what a function's record says of its result beside the kind.
+
+Those of arithmetic and rounding are in `functions/table.py`. Numerics have PostgreSQL's digits, as far as the result's
+scale holds them:
+
+| operation | scale of the result |
+|---|---|
+| `sqrt`, `exp` | 18, or the argument's if that is greater; of literals as many as PostgreSQL shows, if these are more |
+| `ln`, `log` | 30, or the greatest of the arguments'; of literals likewise |
+| `power` | 16, or the greatest of the arguments'; of literals likewise |
+| `div`, `factorial`; `gcd`, `lcm` | 0; the greater scale |
+| `to_number` | the digits behind the template's point; it must be a literal |
+"""
 
 from __future__ import annotations
 

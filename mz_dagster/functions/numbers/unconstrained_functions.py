@@ -1,4 +1,8 @@
-"""Functions of unconstrained numerics: arithmetic, rounding, roots, powers and logarithms, as `numeric.c` has them."""
+"""Functions of unconstrained numerics: arithmetic, rounding, roots, powers and logarithms, as `numeric.c` has them.
+
+Each has the one of numerics with a scale as its twin. A call means one of these if an argument is unconstrained, or if
+the twin's result has no scale that is known; see `functions/resolution.py`.
+"""
 
 from __future__ import annotations
 
