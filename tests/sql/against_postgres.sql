@@ -183,6 +183,9 @@ SELECT a AS x, a AS y, count(*) FROM t GROUP BY x, y
 WITH x AS (WITH y AS (SELECT a, id FROM t WHERE id < 9) SELECT a FROM y) SELECT x.a, count(*) FROM x GROUP BY x.a
 WITH w AS (SELECT 1 AS one), x (m) AS (WITH y AS (SELECT max(id) AS n FROM t) SELECT n FROM y UNION ALL SELECT one FROM w) SELECT m + one FROM x, w
 WITH c (f) AS (VALUES (42)) VALUES ((SELECT f FROM c)), (1)
+SELECT id, s::float8 <> ALL (VALUES (30e0), (12e0), (34e0)) FROM t
+SELECT id, s::float8 * -0.0 IN (VALUES (0e0), (12e0), (34e0)), (s::float8 * -1, a) IN (VALUES (0e0, 1), (-1e0, 2), (1e0, NULL)) FROM t
+SELECT id, ARRAY[s::float8 * -1] IN (VALUES (ARRAY[0e0]), (ARRAY[1e0]), (ARRAY[-2e0, 1e0])) FROM t
 WITH x AS (SELECT 1 AS n) (SELECT n FROM x UNION ALL SELECT 3) ORDER BY n DESC LIMIT 1
 WITH x AS (SELECT 1 AS n) (SELECT n FROM x) UNION ALL (WITH x AS (SELECT n + 1 AS n FROM x) SELECT n FROM x)
 WITH x AS (SELECT count(*) AS n FROM t) SELECT (WITH y AS (SELECT n + 1 AS m FROM x) SELECT m FROM y) FROM x

@@ -16,6 +16,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
+from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.evaluation import value_of
 from mz_dagster.functions.moments import calendar
 from mz_dagster.functions.moments.interval import length
@@ -271,7 +272,7 @@ def _called(call: Call, arguments: list[Any]) -> Any:
             return string_values.STRICT[name](call, *arguments)
         except string_values.StringFailure as failure:
             raise Failed(str(failure)) from None
-    if name in PURE:
+    if name in PURE or name in PARTS:
         return _in_python(call, arguments)
     if name == "cast_elements":
         assert call.type.element is not None
