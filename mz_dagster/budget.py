@@ -92,8 +92,9 @@ class Budget:
         versioned_rows: In more rows of versions winners are not looked for in this process; by default as `frame_rows`.
         decoded_cells: A lookup in files with more cells that are not in memory, in the columns that are used, is
             Spark's: what it takes to decode them, fifty million in a second, is the same there, but Spark leaves out
-            pages, and begins after a tenth of a second, or ten seconds if it is not there yet. By default one for each
-            128 bytes of memory, at least 30 million.
+            pages, and begins after a tenth of a second, or ten seconds if it is not there yet. Not so where what is
+            decoded finds room on disk, for the lookups to come. By default one for each 128 bytes of memory, at least
+            30 million.
         common_rows: More rows, which others look up, too, are not fetched from Spark.
         serial_rows: A collection whose inputs changed by no more updates is stepped alone, but for the first time in a
             process.

@@ -127,7 +127,7 @@ class DecodedFiles:
             columns: By their names, each of as many cells as the file has rows, as `compacted` returns them.
         """
         content = _content(columns)
-        if not self._has_room(content.size):
+        if not self.has_room(content.size):
             return {}
         own = xxhash.xxh3_128_hexdigest(content)
         folder = self._folder_of(file)
@@ -148,19 +148,7 @@ class DecodedFiles:
                 os.unlink(new)
             return {}
 
-    def forget(self, shard: str, folders: Collection[str] | None = None) -> None:
-        """Removes what is kept of the batches in some folders of a shard, or of all of it."""
-        for one in [""] if folders is None else folders:
-            shutil.rmtree(self._folder / shard / one, ignore_errors=True)
-
-    def _make(self, folder: Path) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-
-    def _folder_of(self, file: HotFile) -> Path:
-        return self._folder / file.shard / file.folder
-
-    def _has_room(self, size: int) -> bool:
+    def has_room(self, size: int) -> bool:
         """Returns whether so many bytes may be written, and removes what has to go for them."""
         most, now = budget().decoded_bytes if self._limit is None else self._limit, SYSTEM_CLOCK.now_ms() / 1000
         with self._lock:
@@ -179,6 +167,18 @@ class DecodedFiles:
                 self._full_until_s = now + _FULL_S
                 return False
             return True
+
+    def forget(self, shard: str, folders: Collection[str] | None = None) -> None:
+        """Removes what is kept of the batches in some folders of a shard, or of all of it."""
+        for one in [""] if folders is None else folders:
+            shutil.rmtree(self._folder / shard / one, ignore_errors=True)
+
+    def _make(self, folder: Path) -> None:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _folder_of(self, file: HotFile) -> Path:
+        return self._folder / file.shard / file.folder
 
     def _make_room(self, size: int, most: int, now: float) -> None:
         """Removes what was not used for long until there is room, and what was never finished; counts what is left."""

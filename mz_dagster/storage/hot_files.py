@@ -174,6 +174,23 @@ class HotFiles:
         """Returns whether columns of a file of so many rows are kept."""
         return self._found(file, names, rows).keys() >= set(names)
 
+    def expects(self, files: Mapping[HotFile, int], columns: int) -> bool:
+        """Returns whether so many columns of large files find room on disk; the next request for one is not its first.
+
+        Args:
+            files: How many rows each has.
+            columns: How many columns, of eight bytes a cell.
+        """
+        rows = sum(files.values())
+        if self._decoded is None or not all(map(self._is_for_disk, files.values())):
+            return False
+        if not self._decoded.has_room(8 * rows * columns):
+            return False
+        with self._lock:
+            for file in files:
+                self._ask(file)
+        return True
+
     def _found(self, file: HotFile, names: Collection[str], rows: int) -> dict[str, pa.ChunkedArray]:
         """Returns what is kept of a file, in memory and mapped; looks on the disk if some columns are not among it."""
         with self._lock:

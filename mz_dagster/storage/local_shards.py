@@ -334,14 +334,18 @@ class LocalShards:
             self._known.forget(collection.shard, [batch.id for batch in batches])
             raise self._failed(collection, batches, files, error) from error
 
-    def cells_to_decode(self, collection: CollectionRow, files: Iterable[StoredFile], names: Sequence[str]) -> int:
-        """Returns how many cells of some columns are in data files of the collection and not in memory."""
+    def is_much_to_decode(
+        self, collection: CollectionRow, files: Iterable[StoredFile], names: Sequence[str], most: int
+    ) -> bool:
+        """Returns whether more than so many cells of some columns are in data files and not in memory.
+
+        Where there is room on disk for what is decoded it is not much, for it takes so long only once.
+        """
         stored = stored_names(names, collection.columns)
-        return len(names) * sum(
-            one.rows
-            for one in files
-            if one.hash is None or not self._hot.has(HotFile(collection.shard, one.path, one.hash), one.rows, stored)
-        )
+        known = [(one, HotFile(collection.shard, one.path, one.hash or "")) for one in files]
+        cold = [(one, file) for one, file in known if one.hash is None or not self._hot.has(file, one.rows, stored)]
+        cells = len(names) * sum(one.rows for one, _ in cold)
+        return cells > most and not self._hot.expects({file: one.rows for one, file in cold if one.hash}, len(names))
 
     def in_order(
         self, collection: CollectionRow, file: StoredFile, key: str, names: Sequence[str]

@@ -258,7 +258,7 @@ class StepReads:
         rows = sum(one.rows for one in chosen)
         names = [column.name for position, column in enumerate(row.columns) if position in used]
         most = budget().decoded_cells
-        if rows * len(names) > most and self._here.cells_to_decode(row, chosen, names) > most:
+        if rows * len(names) > most and self._here.is_much_to_decode(row, chosen, names, most):
             return None
         condition = keys.condition(row.columns)
         over = list(keys.columns.values())
