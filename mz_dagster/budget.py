@@ -35,7 +35,7 @@ def _hot_bytes() -> int:
 
 @cache
 def _decoded_bytes() -> int:
-    return _memory() // 2
+    return _memory() // 4 * 3
 
 
 @cache
@@ -117,7 +117,7 @@ class Budget:
             an eighth of what this machine has, between 256 MiB and 4 GiB. What joins look up whole may take an eighth
             of that besides.
         decoded_bytes: How many bytes of such columns of large files are on disk, for all processes to map: by default
-            half of what memory this machine has, as what is mapped should be found there.
+            three quarters of what memory this machine has, as what is mapped should be found there.
         decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.

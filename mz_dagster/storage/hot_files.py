@@ -182,7 +182,7 @@ class HotFiles:
             columns: How many columns, of eight bytes a cell.
         """
         rows = sum(files.values())
-        if self._decoded is None or not all(map(self._is_for_disk, files.values())):
+        if self._decoded is None or not files or not all(map(self._is_for_disk, files.values())):
             return False
         if not self._decoded.has_room(8 * rows * columns):
             return False

@@ -10,6 +10,7 @@ import pytest
 from mz_dagster.adapter import BadSettings, Connection, Engine, Isolation, Project
 from mz_dagster.compute.step import stepper
 from mz_dagster.compute.step.turns import Turn, Turns
+from mz_dagster.errors import InternalError
 from tests.budgets import SetBudget
 from tests.sparkless import refused
 
@@ -82,6 +83,36 @@ def test_the_first_step_of_a_process_maps_what_others_have_decoded(
             assert found == {name: sorted(connection.execute(query).fetchall()) for name, query in VIEWS.items()}
     assert min(decoded[1:3]) > 1_000, "the second reads the files, the third what it keeps of them"
     assert decoded[3] > 1_000 if decoded_bytes == 0 else decoded[3] < 100
+
+
+@pytest.mark.parametrize("decoded_bytes", [0, 10**8])
+def test_what_is_much_to_decode_is_sparks_unless_it_finds_room_on_disk(
+    tmp_path: Path, set_budget: SetBudget, decoded_bytes: int
+) -> None:
+    (tmp_path / "mz.toml").write_text(f"[writes]\ninline_rows = 0\n[reads]\ndecoded_bytes = {decoded_bytes}\n")
+    rows = ", ".join(f"({n % 25}, {n})" for n in range(200))
+    for number in range(3):
+        with (
+            Engine(Project.load(tmp_path), session=refused) as engine,
+            Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
+        ):
+            if not number:
+                connection.execute("CREATE TABLE t (k integer, v integer)")
+                connection.execute("CREATE TABLE u (k integer, name text)")
+                connection.execute(f"INSERT INTO u SELECT k, chr(97 + k % 5) FROM (VALUES {rows}) AS s (k, v)")
+                connection.execute(f"INSERT INTO t VALUES {rows}")
+                connection.execute(f"CREATE MATERIALIZED VIEW summed AS {VIEWS['summed']}")
+                continue
+            set_budget(whole_rows=0, decoded_rows=0, decoded_cells=-1)
+            connection.execute(f"INSERT INTO t VALUES ({number}, {number})")
+            if decoded_bytes:
+                found = sorted(connection.execute("SELECT * FROM summed").fetchall())
+                assert (engine.shards.rows_decoded > 200) == (number == 1)
+                set_budget(decoded_cells=10**9)
+                assert found == sorted(connection.execute(VIEWS["summed"]).fetchall())
+            else:
+                with pytest.raises(InternalError, match="Spark is not needed"):
+                    connection.execute("SELECT * FROM summed")
 
 
 def test_little_is_stepped_alone_once_it_is_in_memory(
