@@ -129,9 +129,9 @@ class Project:
             self.bucket.uri, self.bucket.store, self.state / "objects", self.root, self.bucket.copies_bytes
         )
 
-    def decoded_files(self) -> DecodedFiles:
-        """Returns what keeps decoded columns of data files on disk, anew at each call."""
-        return DecodedFiles(self.state / "decoded", self.decoded_bytes)
+    def decoded_files(self) -> DecodedFiles | None:
+        """Returns what keeps decoded columns of data files on disk, anew at each call; None if none are to be there."""
+        return None if self.decoded_bytes == 0 else DecodedFiles(self.state / "decoded", self.decoded_bytes)
 
     @property
     def assets(self) -> Path:

@@ -159,13 +159,15 @@ class HotFiles:
         missing = [name for name in names if name not in found]
         if not missing:
             return pa.table({name: found[name] for name in names})
+        decoded, size = self._decoded if self._is_for_disk(rows) else None, 8 * rows * len(missing)
         if before is None:
-            if self._decoded is None or not self._is_for_disk(rows) or not self._decoded.was_asked_for(file):
+            if decoded is None or not decoded.was_asked_for(file):
                 return None
             before = 0
-        with self._lock:
-            if not self._is_for_disk(rows) and self._driven_out(file, 8 * rows * len(missing), before) is None:
-                return None
+        if decoded is None or not decoded.has_room(size):
+            with self._lock:
+                if self._driven_out(file, size, before) is None:
+                    return None
         new = _compacted(read(missing))
         found |= {name: one for name, (one, _) in new.items()} | self._put(file, new, before, on_disk=True)
         return pa.table({name: found[name] for name in names})

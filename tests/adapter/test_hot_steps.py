@@ -83,6 +83,7 @@ def test_the_first_step_of_a_process_maps_what_others_have_decoded(
             assert found == {name: sorted(connection.execute(query).fetchall()) for name, query in VIEWS.items()}
     assert min(decoded[1:3]) > 1_000, "the second reads the files, the third what it keeps of them"
     assert decoded[3] > 1_000 if decoded_bytes == 0 else decoded[3] < 100
+    assert (tmp_path / ".mz" / "decoded").exists() == (decoded_bytes > 0)
 
 
 @pytest.mark.parametrize("decoded_bytes", [0, 10**8])

@@ -152,6 +152,14 @@ def test_the_limit_holds_and_what_is_used_stays(tmp_path: Path, monkeypatch: pyt
     assert roomy.keep(files[5], {name: TABLE[name] for name in TABLE.column_names}) == {}, "a tenth stays free"
 
 
+def test_where_there_is_no_room_for_it_a_file_is_not_decoded_whole(tmp_path: Path) -> None:
+    hot, reader = HotFiles(1, DecodedFiles(tmp_path, 1)), Reader()
+    for _ in range(3):
+        assert hot.columns(FILE, 4, ["k"], reader, TABLE.schema) is None
+    assert not hot.expects({FILE: 4}, 1)
+    assert reader.asked == []
+
+
 @pytest.mark.parametrize("fails", ["write", "replace", "mkdir"])
 def test_a_disk_that_takes_nothing_costs_only_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     def failing(*_: Any, **__: Any) -> None:
