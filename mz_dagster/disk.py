@@ -104,6 +104,34 @@ def make_tree_private(folder: Path) -> None:
             make_private(Path(name, file))
 
 
+def files_below(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yields the files in a folder and in those below it, but for such as go meanwhile."""
+    for root, _, names in os.walk(folder):
+        for name in names:
+            path = Path(root, name)
+            with suppress(OSError):
+                yield path, path.stat()
+
+
+def remove_least_used(files: Iterable[tuple[float, int, Path]], most: int, until: float) -> int:
+    """Removes files, the least lately used first, until all take at most so many bytes; returns how many they take.
+
+    Args:
+        files: When each was used, how many bytes it takes, and where it is.
+        most: The bytes.
+        until: What was used later stays.
+    """
+    found = sorted(files)
+    total = sum(size for _, size, _ in found)
+    for used, size, path in found:
+        if total <= most or used > until:
+            break
+        with suppress(OSError):
+            path.unlink()
+            total -= size
+    return total
+
+
 @contextmanager
 def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Yields a new folder, which the block may rename and which else goes with it; removes those of killed processes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Literal, NamedTuple
@@ -411,23 +411,25 @@ def column_list(text: str) -> str:
         >>> column_list("CREATE SOURCE s (a numeric(3, 1), PRIMARY KEY (a)) FROM FILES (FOLDER 'x') FORMAT JSON")
         '(a numeric(3, 1), PRIMARY KEY (a))'
     """
-    opening, *rest = _from_parenthesis(text)
-    depth = 1
-    for token in rest:
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        if depth == 0:
-            return text[opening.start : token.end]
-    raise AssertionError("a parenthesis of a statement that was parsed is closed")
+    begin = _from_parenthesis(text)[0].start
+    return text[begin : next(token.end for token, _, depth in _nested(text) if depth == 0)]
 
 
 def _end_of_columns(text: str) -> int:
     """Returns where the columns end that a CREATE SOURCE states, and its key begins, if it has one."""
+    return next(
+        token.start
+        for token, behind, depth in _nested(text)
+        if depth == 0 or (depth == 1 and token.is_symbol(",") and behind.is_word("primary"))
+    )
+
+
+def _nested(text: str) -> Iterator[tuple[Token, Token, int]]:
+    """Yields tokens from the first parenthesis on, each with the one behind it and how many are open by then."""
     depth = 0
     for token, behind in pairwise(_from_parenthesis(text)):
         depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
-        if depth == 0 or (depth == 1 and token.is_symbol(",") and behind.is_word("primary")):
-            return token.start
-    raise AssertionError("a parenthesis of a statement that was parsed is closed")
+        yield token, behind, depth
 
 
 def _from_parenthesis(text: str) -> Sequence[Token]:

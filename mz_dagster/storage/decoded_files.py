@@ -26,7 +26,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,9 @@ import xxhash
 
 from mz_dagster.budget import budget
 from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.disk import files_below, make_private_folder, remove_least_used
 from mz_dagster.storage.kept_columns import constant_of, repeated
+from mz_dagster.storage.row_numbers import whole
 
 #: What was mapped within so many seconds stays; of what is mapped that is noted no more often than that.
 _STAYS_S, _NOTED_S = 3_600.0, 600.0
@@ -174,7 +176,7 @@ class DecodedFiles:
             shutil.rmtree(self._folder / shard / one, ignore_errors=True)
 
     def _make(self, folder: Path) -> None:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        make_private_folder(self._folder)
         folder.mkdir(parents=True, exist_ok=True)
 
     def _folder_of(self, file: HotFile) -> Path:
@@ -183,27 +185,13 @@ class DecodedFiles:
     def _make_room(self, size: int, most: int, now: float) -> None:
         """Removes what was not used for long until there is room, and what was never finished; counts what is left."""
         entries = []
-        for path, found in self._entries():
+        for path, found in files_below(self._folder):
             if path.suffix == ".arrow":
                 entries.append((found.st_mtime, found.st_size, path))
             elif now - found.st_mtime > _STRAY_S:
                 with suppress(OSError):
                     path.unlink()
-        held = sum(one for _, one, _ in entries)
-        for used, taken, path in sorted(entries):
-            if held + size <= most or now - used < _STAYS_S:
-                break
-            with suppress(OSError):
-                path.unlink()
-                held -= taken
-        self._bytes = held
-
-    def _entries(self) -> Iterator[tuple[Path, os.stat_result]]:
-        for root, _, names in os.walk(self._folder):
-            for name in names:
-                path = Path(root, name)
-                with suppress(OSError):
-                    yield path, path.stat()
+        self._bytes = remove_least_used(entries, most - size, now - _STAYS_S)
 
 
 def _content(columns: Mapping[str, pa.ChunkedArray]) -> pa.Buffer:
@@ -220,7 +208,7 @@ def _said_once(column: pa.ChunkedArray) -> pa.Array:
     """Returns a column in one piece, as a run of one value if all of its cells are the same."""
     constant = constant_of(column)
     if constant is None:
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return whole(column)
     return pa.RunEndEncodedArray.from_arrays(
         pa.array([len(column)], pa.int32()), pa.array([constant.as_py()], column.type)
     )

@@ -65,7 +65,7 @@ def constant_of(column: pa.ChunkedArray) -> pa.Scalar | None:
         return None
     if column.null_count == len(column):
         return pa.scalar(None, column.type) if _nulls(column.type, 0) is not None else None
-    if column.null_count or not pa.types.is_integer(column.type):
+    if column.null_count or not pa.types.is_integer(column.type) or column[0] != column[-1]:
         return None
     bounds = pc.min_max(column)
     return bounds["min"] if bounds["min"] == bounds["max"] else None

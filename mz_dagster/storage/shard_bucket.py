@@ -37,7 +37,14 @@ from deltalake.schema import Schema
 from deltalake.transaction import AddAction, RemoveAction
 
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.disk import make_folder, make_private_folder, scratch_folder, sync_files
+from mz_dagster.disk import (
+    files_below,
+    make_folder,
+    make_private_folder,
+    remove_least_used,
+    scratch_folder,
+    sync_files,
+)
 from mz_dagster.fail_point import fail_point
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.object_store import ObjectStore
@@ -517,20 +524,9 @@ class ShardBucket(ShardPlace):
             if self._copied * _PART < self._copies_bytes:
                 return
             self._copied = 0
-        found: list[tuple[int, int, Path]] = []
-        for folder, _, names in os.walk(self.root / FOLDER):
-            for name in names:
-                with suppress(OSError):
-                    look = os.stat(path := Path(folder, name))
-                    found.append((look.st_atime_ns, look.st_size, path))
-        total = sum(size for _, size, _ in found)
         until_ns = (SYSTEM_CLOCK.now_ms() - _USED_MS) * 1_000_000
-        for used_ns, size, path in sorted(found):
-            if total <= self._copies_bytes or used_ns > until_ns:
-                break
-            with suppress(OSError):
-                path.unlink()
-                total -= size
+        copies = ((found.st_atime_ns, found.st_size, path) for path, found in files_below(self.root / FOLDER))
+        remove_least_used(copies, self._copies_bytes, until_ns)
 
 
 def _added(draft: Path, batch_folder: str) -> Iterator[AddAction]:

@@ -21,6 +21,15 @@ VIEWS = {
 }
 
 
+def fill(connection: Connection) -> None:
+    """Makes the tables that the views read, one of them as large as the other."""
+    rows = ", ".join(f"({n % 25}, {n})" for n in range(200))
+    connection.execute("CREATE TABLE t (k integer, v integer)")
+    connection.execute("CREATE TABLE u (k integer, name text)")
+    connection.execute(f"INSERT INTO u SELECT k, chr(97 + k % 5) FROM (VALUES {rows}) AS s (k, v)")
+    connection.execute(f"INSERT INTO t VALUES {rows}")
+
+
 def history(root: Path, hot_bytes: int | None) -> tuple[list[int], list[object]]:
     """Returns how many rows each step decoded, and what the views held after it."""
     root.mkdir()
@@ -64,17 +73,14 @@ def test_the_first_step_of_a_process_maps_what_others_have_decoded(
 ) -> None:
     set_budget(whole_rows=0, decoded_rows=0)
     (tmp_path / "mz.toml").write_text(f"[writes]\ninline_rows = 0\n[reads]\ndecoded_bytes = {decoded_bytes}\n")
-    decoded, rows = list[int](), ", ".join(f"({n % 25}, {n})" for n in range(200))
+    decoded = list[int]()
     for number in range(4):
         with (
             Engine(Project.load(tmp_path), session=refused) as engine,
             Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
         ):
             if not number:
-                connection.execute("CREATE TABLE t (k integer, v integer)")
-                connection.execute("CREATE TABLE u (k integer, name text)")
-                connection.execute(f"INSERT INTO u SELECT k, chr(97 + k % 5) FROM (VALUES {rows}) AS s (k, v)")
-                connection.execute(f"INSERT INTO t VALUES {rows}")
+                fill(connection)
                 for name, query in VIEWS.items():
                     connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
             connection.execute(f"INSERT INTO t VALUES ({number}, {number})")
@@ -91,17 +97,13 @@ def test_what_is_much_to_decode_is_sparks_unless_it_finds_room_on_disk(
     tmp_path: Path, set_budget: SetBudget, decoded_bytes: int
 ) -> None:
     (tmp_path / "mz.toml").write_text(f"[writes]\ninline_rows = 0\n[reads]\ndecoded_bytes = {decoded_bytes}\n")
-    rows = ", ".join(f"({n % 25}, {n})" for n in range(200))
     for number in range(3):
         with (
             Engine(Project.load(tmp_path), session=refused) as engine,
             Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection,
         ):
             if not number:
-                connection.execute("CREATE TABLE t (k integer, v integer)")
-                connection.execute("CREATE TABLE u (k integer, name text)")
-                connection.execute(f"INSERT INTO u SELECT k, chr(97 + k % 5) FROM (VALUES {rows}) AS s (k, v)")
-                connection.execute(f"INSERT INTO t VALUES {rows}")
+                fill(connection)
                 connection.execute(f"CREATE MATERIALIZED VIEW summed AS {VIEWS['summed']}")
                 continue
             set_budget(whole_rows=0, decoded_rows=0, decoded_cells=0)
