@@ -5,10 +5,11 @@ A test holds that the page is what the table says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
+from mz_dagster.functions import AGGREGATES, FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
+from mz_dagster.functions.aggregates.algebra import Signature
 from mz_dagster.functions.descriptions import DESCRIPTIONS
 from mz_dagster.functions.function import Pseudo
 from mz_dagster.functions.polymorphic import POLYMORPHIC
@@ -33,12 +34,8 @@ DISTINCT FROM`, `BETWEEN`, `IN`, `ANY`, `ALL`, `EXISTS`, `CASE`, `CAST`, `coales
 decimal; rows of NaN, infinities and more digits are errors there. `round(x::numeric::numeric, 2)` has no scale and
 holds them.
 
-Aggregates: `count`, `sum`, `avg`, `min`, `max`, `bool_and`, `every`, `bool_or`, `bit_and`, `bit_or`, `bit_xor`,
-`variance`, `var_pop`, `var_samp`, `stddev`, `stddev_pop`, `stddev_samp`, `corr`, `covar_pop`, `covar_samp`, `regr_*`,
-`array_agg`, `string_agg`, `jsonb_agg`, `jsonb_object_agg`, `json_agg`, `json_object_agg`; `WITHIN GROUP`:
-`percentile_cont`, `percentile_disc`, `mode`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`. As window functions
-besides: `row_number`, `rank`, `dense_rank`, `percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`,
-`last_value`, `nth_value`.
+Window functions are the [aggregates](#aggregates) without `WITHIN GROUP`, and `row_number`, `rank`, `dense_rank`,
+`percent_rank`, `cume_dist`, `ntile`, `lag`, `lead`, `first_value`, `last_value`, `nth_value`.
 
 `exp`, `ln`, `power` and the trigonometric functions of floats are the C library's, as PostgreSQL's are: their last
 digit is the same wherever the library is.
@@ -48,6 +45,11 @@ In `FROM`, also after `LATERAL`, in `ROWS FROM` and `WITH ORDINALITY`, and in th
 `unnest` of one or several arrays, `generate_subscripts`, `jsonb_to_record` and `jsonb_to_recordset`,
 `json_to_record` and `json_to_recordset`, `jsonb_populate_record(NULL::t, ...)` and its kin, whose first argument may be
 a row of `t`, too.
+"""
+_AGGREGATES = """\
+Over the rows of a group or of a window's frame; each ignores rows whose argument is NULL, but for `array_agg` and those
+that make JSON. `DISTINCT`, `ORDER BY` and `FILTER` are as in PostgreSQL. Maintained is an *accumulable* one by sums, a
+*hierarchical* one by those of parts of its group, and a *basic* one by making it of its group again.
 """
 
 
@@ -61,7 +63,41 @@ def page() -> str:
         rows[name] = [_line(one) for one in overloads]
     parts = [_HEAD, "## Operators\n", *_table(operators), "\n## Functions\n", *_table(functions)]
     parts += ["\n## Functions that return rows\n", _ROWS, *_table(rows)]
+    parts += ["\n## Aggregates\n", _AGGREGATES, *_aggregates()]
     return "\n".join(parts) + "\n"
+
+
+def _aggregates() -> Iterator[str]:
+    yield "| name | what it returns | example | arguments and result | maintained |"
+    yield "|---|---|---|---|---|"
+    for name, one in sorted(AGGREGATES.items()):
+        if one.example is None:
+            continue
+        shown = f"{_code(one.example.call)} of {_code(one.example.rows)} → {_code(one.example.gives)}"
+        lines = "<br>".join(_signatures(one.signatures))
+        yield f"| {_code(name)} | {one.says} | {shown} | {lines} | {one.aggregate_class.value} |"
+
+
+def _signatures(signatures: Sequence[Signature]) -> Iterator[str]:
+    """Yields lines for signatures, one for those that differ in one kind and return that, or all return the same."""
+    found = dict[tuple[tuple[Kind | None, ...], int, int, str], list[Kind | None]]()
+    for one in signatures:
+        varying, fixed = (one.ordered, one.arguments) if one.ordered else (one.arguments[:1], one.arguments[1:])
+        same = one.result is None or (one.result,) == varying
+        result = f": refused. {one.refused}" if one.refused else f" → {'the same type' if same else _kind(one.result)}"
+        found.setdefault((fixed, len(varying), len(one.ordered), result), []).extend(varying)
+    for (fixed, count, ordered, result), kinds in found.items():
+        if len(kinds) == 1 and None not in kinds:
+            result = result.replace("the same type", _kind(kinds[0]))
+        choice, others = " or ".join(map(_kind, kinds)), [_kind(kind) for kind in fixed]
+        if ordered:
+            yield f"{_listed(others)} within group {_listed([choice])}{result}"
+        else:
+            yield f"{_listed([choice, *others] if count else ['*'])}{result}"
+
+
+def _kind(kind: Kind | None) -> str:
+    return "any" if kind is None else kind.value
 
 
 def _calls() -> Iterator[tuple[str, list[str]]]:

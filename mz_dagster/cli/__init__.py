@@ -542,10 +542,11 @@ def _shell(engine: Engine, progress: Progress, commands: ShellCommands) -> None:
     """Executes what is entered at a terminal, until the input ends."""
     from mz_dagster.cli.shell import read_statements
     from mz_dagster.cli.shell_commands import Left
+    from mz_dagster.functions import AGGREGATES
     from mz_dagster.functions.descriptions import DESCRIPTIONS
 
     def names() -> Iterator[str]:
-        yield from (name for name in DESCRIPTIONS if name.isidentifier())
+        yield from (name for name in (*DESCRIPTIONS, *AGGREGATES) if name.isidentifier())
         for row in engine.catalog.objects():
             if row.name is not None:
                 yield row.name

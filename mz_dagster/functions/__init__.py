@@ -8,7 +8,7 @@ refused here, so that nothing above or below needs a fallback.
 - `registry.py`: what makes the record of a function at its reference in Python: name, types, SQL names, what it is for,
   whether it can fail. `function.py`: what a record is made of. `table.py`: all functions and overloads, by name.
 - `numbers/`, `text/`, `regexps/`, `moments/`, `jsonb/`, `arrays/`, `aggregates/`, `catalog/`: the functions of each
-  area; `comparing.py`: comparisons.
+  area; `aggregates/algebra.py`, `aggregates/spelled.py`: the records of aggregates; `comparing.py`: comparisons.
 - `signature.py`: what a call or cast is found to be.
 - `casts.py`: the matrix of casts, `common_type`.
 - `resolution.py`: overload resolution; `polymorphic.py`: that of functions over arrays.
@@ -17,8 +17,8 @@ refused here, so that nothing above or below needs a fallback.
 - `evaluation.py`: scalars in Python, for which every function has a reference; `value_order.py`: what values compare
   by; `errors.py`: errors that are alike wherever they are found.
 
-Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`, `arrays.dimensioned`,
-`arrays.dimensions`, `arrays.limits`, `arrays.parts`, `casts`, `catalog.catalog_functions`,
+Open to other layers beside this front door: `aggregates.algebra`, `aggregates.sums`, `arrays.arrays`,
+`arrays.dimensioned`, `arrays.dimensions`, `arrays.limits`, `arrays.parts`, `casts`, `catalog.catalog_functions`,
 `cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`,
 `jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
 `moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
@@ -27,6 +27,7 @@ Open to other layers beside this front door: `aggregates.sums`, `arrays.arrays`,
 `text.like_patterns`, `value_order`.
 """
 
+from mz_dagster.functions.aggregates.algebra import AGGREGATES
 from mz_dagster.functions.casts import CastContext, cast, common_type, element_context
 from mz_dagster.functions.failure import Failure
 from mz_dagster.functions.function import Function, Nullability, Overload
@@ -56,6 +57,7 @@ from mz_dagster.functions.signature import (
 from mz_dagster.functions.table import FUNCTIONS, INTERNAL_FUNCTIONS, OVERLOADS, SET_COLUMNS, TABLE_OVERLOADS
 
 __all__ = [
+    "AGGREGATES",
     "FUNCTIONS",
     "INTERNAL_FUNCTIONS",
     "OVERLOADS",

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 # Each registers its functions.
 from mz_dagster.functions import comparing, modifiers  # noqa: F401
-from mz_dagster.functions.aggregates import ordered_sets, statistics, sums  # noqa: F401
+from mz_dagster.functions.aggregates import ordered_sets, spelled, statistics, sums  # noqa: F401
 from mz_dagster.functions.arrays import array_evaluation, arrays, parts  # noqa: F401
 from mz_dagster.functions.catalog import catalog_functions  # noqa: F401
 from mz_dagster.functions.jsonb import json_arrays, json_text, jsonb, jsonb_functions, jsonb_operators, path  # noqa: F401

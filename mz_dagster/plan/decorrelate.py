@@ -40,6 +40,7 @@ from typing import assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.dependence import (
     free_columns,
     is_dependent,
@@ -51,7 +52,6 @@ from mz_dagster.plan.early_correlation import with_correlation_first
 from mz_dagster.plan.equality_correlation import compared, equality_correlation
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     CatchErrors,
     ColumnOrder,
     Constant,

@@ -16,8 +16,9 @@ from functools import cache
 from typing import Any, assert_never, cast
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.object_cache import cached_by_object
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, signs_of_zeros
 from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 

@@ -16,6 +16,7 @@ from itertools import chain
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
 from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, ScalarType
 
@@ -198,62 +199,6 @@ class ColumnOrder:
         return replace(self, position=places[self.position])
 
 
-class AggregateClass(Enum):
-    """How an aggregate is maintained, as Materialize divides them.
-
-    - *accumulable*: a sum of contributions, which a retraction takes back;
-    - *hierarchical*: a group's is known from those of its parts, of which a tree is kept;
-    - *basic*: made of the whole group again.
-    """
-
-    ACCUMULABLE = "accumulable"
-    HIERARCHICAL = "hierarchical"
-    BASIC = "basic"
-
-
-class AggregateFunction(Enum):
-    """Names the aggregates of the algebra, with the class of each; the binder makes all others of these and scalars.
-
-    All but `ARRAY_AGG` ignore rows whose (first) argument is NULL. `EXACT_SUM` is the sum of doubles, or of products of
-    two, as text (see `functions/aggregates/sums.py`); it ignores a pair of which one is NULL.
-    """
-
-    COUNT = "count"
-    SUM = "sum"
-    MIN = "min"
-    MAX = "max"
-    ARRAY_AGG = "array_agg"
-    STRING_AGG = "string_agg"
-    EXACT_SUM = "exact_sum"
-    BIT_AND = "bit_and"
-    BIT_OR = "bit_or"
-    BIT_XOR = "bit_xor"
-
-    @property
-    def aggregate_class(self) -> AggregateClass:
-        """How it is maintained."""
-        return _CLASSES[self]
-
-    @property
-    def is_idempotent(self) -> bool:
-        """Whether what is there twice counts once, so that DISTINCT changes nothing."""
-        return self.aggregate_class is AggregateClass.HIERARCHICAL and self is not AggregateFunction.BIT_XOR
-
-
-_CLASSES = {
-    AggregateFunction.COUNT: AggregateClass.ACCUMULABLE,
-    AggregateFunction.SUM: AggregateClass.ACCUMULABLE,
-    AggregateFunction.EXACT_SUM: AggregateClass.ACCUMULABLE,
-    AggregateFunction.MIN: AggregateClass.HIERARCHICAL,
-    AggregateFunction.MAX: AggregateClass.HIERARCHICAL,
-    AggregateFunction.BIT_AND: AggregateClass.HIERARCHICAL,
-    AggregateFunction.BIT_OR: AggregateClass.HIERARCHICAL,
-    AggregateFunction.BIT_XOR: AggregateClass.HIERARCHICAL,
-    AggregateFunction.ARRAY_AGG: AggregateClass.BASIC,
-    AggregateFunction.STRING_AGG: AggregateClass.BASIC,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Aggregate:
     """One aggregate of a `Reduce`.
@@ -279,7 +224,7 @@ class Aggregate:
     @property
     def nullable(self) -> bool:
         """False for a count only."""
-        return self.function is not AggregateFunction.COUNT
+        return self.function.record.nullable
 
     @property
     def positions(self) -> frozenset[int]:

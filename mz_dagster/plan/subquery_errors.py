@@ -26,10 +26,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.dependence import is_dependent
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     CatchErrors,
     Filter,
     Get,

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     FrameBound,
     FrameUnit,
     Join,

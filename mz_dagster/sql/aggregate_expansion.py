@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mz_dagster.functions import ArgumentType, Unknown, type_name
-from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.functions import AGGREGATES, ArgumentType, Unknown, type_name
+from mz_dagster.functions.aggregates.algebra import Aggregated, AggregateFunction
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, UNCONSTRAINED, Kind, ScalarType, array_of
@@ -46,6 +46,11 @@ class Expansion:
     order: tuple[SortKey, ...]
     condition: Scalar | None
     sink: Sink
+
+    @property
+    def record(self) -> Aggregated:
+        """What is known of the aggregate."""
+        return AGGREGATES[self.call.name]
 
     @property
     def types(self) -> list[ArgumentType]:

@@ -1,8 +1,9 @@
 """Binds calls of aggregates: PostgreSQL's types, spelled in the few core functions of the algebra.
 
-Owns which aggregates there are and what each means. A call becomes *cores* (functions of the algebra over scalars of
-the rows) and a scalar over the cores' columns: `avg(x)` is `sum / count`, or NULL where the count is 0. Equal cores of
-one SELECT are one. Variances and regressions are `statistics.py`'s, what stands WITHIN GROUP is `ordered_sets.py`'s.
+Owns what each spelling of a record (`functions/aggregates/`) means. A call becomes *cores* (functions of the algebra
+over scalars of the rows) and a scalar over the cores' columns: `avg(x)` is `sum / count`, or NULL where the count is 0.
+Equal cores of one SELECT are one. Variances and regressions are `statistics.py`'s, what stands WITHIN GROUP is
+`ordered_sets.py`'s.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from mz_dagster.errors import Error
-from mz_dagster.functions import ArgumentType, Unknown, ambiguous, type_name
+from mz_dagster.errors import Error, InternalError
+from mz_dagster.functions import AGGREGATES as RECORDS
+from mz_dagster.functions import ArgumentType, CastContext, Failure, Unknown, ambiguous, cast, type_name
+from mz_dagster.functions.aggregates.algebra import AggregateFunction, Spelling
 from mz_dagster.functions.arrays.dimensioned import accumulated
-from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.scalars.scalar import ColumnRef, If, Literal, OuterColumn, Scalar, walk
 from mz_dagster.scalars.types import BOOL, BYTEA, FLOAT8, INT8, INTERVAL, TEXT, Kind, ScalarType, dimensioned, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion, Sink
@@ -35,27 +37,16 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.interval_aggregates import interval_extreme, interval_total
-from mz_dagster.sql.jsonb_aggregates import JSONB_AGGREGATES, jsonb_aggregate
-from mz_dagster.sql.ordered_sets import ORDERED_SETS, ordered_set
-from mz_dagster.sql.statistics import REGRESSIONS, VARIANCES, regression, variance
+from mz_dagster.sql.jsonb_aggregates import json_array, jsonb_array, object_of_pairs
+from mz_dagster.sql.ordered_sets import ordered_set
+from mz_dagster.sql.statistics import regression, variance
 from mz_dagster.sql.unconstrained_aggregates import unconstrained_extreme, unconstrained_total
 
-_INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
-_NUMBERS = (*_INTEGERS, Kind.NUMERIC, Kind.UNCONSTRAINED, *_FLOATS)
-_CONJUNCTIONS = ("bool_and", "every")
-#: Kinds of which PostgreSQL 15 has no min and max.
-_WITHOUT_EXTREMES = (Kind.BOOL, Kind.UUID, Kind.BYTEA, Kind.JSON, Kind.JSONB, Kind.RECORD)
-_BITWISE = ("bit_and", "bit_or", "bit_xor")
-#: The aggregates there are.
+#: The aggregates there are, but for those that are window functions, too.
 AGGREGATES = frozenset(
-    (
-        *("count", "sum", "avg", "min", "max", "bool_or", "array_agg", "string_agg"),
-        *(*_CONJUNCTIONS, *_BITWISE, *VARIANCES, *REGRESSIONS, *ORDERED_SETS, *JSONB_AGGREGATES),
-    )
+    name for name, one in RECORDS.items() if one.spelling is not Spelling.INTERNAL and not one.hypothetical
 )
-#: Those of two arguments.
-_OF_TWO = ("string_agg", "json_object_agg", "jsonb_object_agg", *REGRESSIONS)
 #: How many keys one GROUPING may ask for: the bits of an integer without its sign.
 _MOST_GROUPED = 31
 
@@ -177,10 +168,11 @@ def expand(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Scalar:
 
 
 def _expansion(binder: ExpressionBinder, call: CallSyntax, sink: Sink) -> Expansion:
-    if call.star and call.name != "count":
+    is_counted = call.name in RECORDS and RECORDS[call.name].spelling is Spelling.COUNT
+    if call.star and not is_counted:
         raise no_function(call, ())
     if not call.star and not call.arguments and not call.within:
-        if call.name == "count":
+        if is_counted:
             message = "count(*) must be used to call a parameterless aggregate function"
             raise WrongObjectKind(message, position=call.position)
         raise no_function(call, ())
@@ -200,77 +192,88 @@ def _meaning(expansion: Expansion) -> Scalar:
         return ordered_set(expansion)
     if call.star:
         return _count_star(expansion)
-    if call.name in ORDERED_SETS or len(expansion.arguments) != (2 if call.name in _OF_TWO else 1):
+    record = expansion.record
+    if record.ordered_set or not record.takes(len(expansion.arguments)):
         raise _no_function(expansion)
-    match call.name:
-        case "count":
+    match record.spelling:
+        case Spelling.COUNT:
             _check_order(expansion)
             return expansion.count(expansion.typed(0))
-        case "sum" | "avg" | "min" | "max" if _is_interval(expansion, expansion.types[0]):
+        case Spelling.SUM | Spelling.AVERAGE if _is_interval(expansion):
             _check_order(expansion)
-            value = implicit(expansion.typed(0), INTERVAL)
-            return (
-                interval_total(expansion, value) if call.name in ("sum", "avg") else interval_extreme(expansion, value)
-            )
-        case "sum" | "avg":
-            return _sums(expansion, _one_of(expansion, _NUMBERS), call.name)
-        case name if name in VARIANCES:
-            return variance(expansion, name, _one_of(expansion, _NUMBERS))
-        case name if name in REGRESSIONS:
-            return _regression(expansion, name)
-        case "bit_and" | "bit_or" | "bit_xor":
-            value = expansion.guarded(_one_of(expansion, _INTEGERS))
+            return interval_total(expansion, implicit(expansion.typed(0), INTERVAL))
+        case Spelling.EXTREME if _is_interval(expansion):
+            _check_order(expansion)
+            return interval_extreme(expansion, expansion.typed(0))
+        case Spelling.SUM | Spelling.AVERAGE:
+            return _sums(expansion, _one_of(expansion))
+        case Spelling.VARIANCE:
+            return variance(expansion, _one_of(expansion))
+        case Spelling.REGRESSION:
+            return _regression(expansion)
+        case Spelling.CORE:
+            value = expansion.guarded(_one_of(expansion))
             return expansion.sink(Core(AggregateFunction(call.name), (value,), value.type, call.distinct))
-        case "min" | "max":
+        case Spelling.EXTREME:
             return _extreme(expansion)
-        case "bool_and" | "every" | "bool_or":
-            return _truth(expansion, call.name)
-        case "array_agg":
+        case Spelling.TRUTH:
+            return _truth(expansion)
+        case Spelling.ARRAY:
             return _array_agg(expansion)
-        case name if name in JSONB_AGGREGATES:
-            return jsonb_aggregate(expansion)
-        case _:
+        case Spelling.TEXT:
             return _string_agg(expansion)
+        case Spelling.JSON_ARRAY:
+            return json_array(expansion)
+        case Spelling.JSONB_ARRAY:
+            return jsonb_array(expansion)
+        case Spelling.JSON_OBJECT | Spelling.JSONB_OBJECT:
+            return object_of_pairs(expansion)
+    raise InternalError(f"{call.name} has no spelling without WITHIN GROUP")
 
 
 def _no_function(expansion: Expansion) -> Error:
     return no_function(expansion.call, expansion.types)
 
 
-def _one_of(expansion: Expansion, kinds: Sequence[Kind]) -> Scalar:
-    """Returns the one argument, by whose kind one of several functions is chosen, if it is one of `kinds`."""
+def _one_of(expansion: Expansion) -> Scalar:
+    """Returns the one argument, by whose kind one of several functions is chosen."""
     kind = _known(expansion, expansion.types[0]).kind
-    if kind not in kinds:
+    if kind not in expansion.record.kinds:
         raise _no_function(expansion)
     _check_order(expansion)
     return expansion.typed(0)
 
 
-def _regression(expansion: Expansion, name: str) -> Scalar:
-    if any(not isinstance(one, Unknown) and one.kind not in _NUMBERS for one in expansion.types):
+def _regression(expansion: Expansion) -> Scalar:
+    if any(
+        isinstance(cast(one, FLOAT8, CastContext.IMPLICIT), Failure)
+        for one in expansion.types
+        if not isinstance(one, Unknown)
+    ):
         raise _no_function(expansion)
     if expansion.call.distinct:
         raise UnsupportedForm(
-            f"DISTINCT in {name}() is not supported",
+            f"DISTINCT in {expansion.call.name}() is not supported",
             detail="Its sums are kept for single rows, not for distinct pairs.",
             hint="Select the distinct pairs in a derived table.",
             position=expansion.call.position,
         )
-    return regression(expansion, name, expansion.typed(0, FLOAT8), expansion.typed(1, FLOAT8))
+    return regression(expansion, expansion.typed(0, FLOAT8), expansion.typed(1, FLOAT8))
 
 
 def _extreme(expansion: Expansion) -> Scalar:
     first = expansion.types[0]
     kind = None if isinstance(first, Unknown) else first.kind
-    if kind in _WITHOUT_EXTREMES:
-        raise _no_function(expansion)
-    if kind in (Kind.ARRAY, Kind.DIMENSIONED):
+    refused = expansion.record.refusal(kind)
+    if refused:
         raise UnsupportedForm(
             f"{expansion.call.name}({type_name(first)}) is not supported",
-            detail="The arrays of a group are not kept in their order.",
+            detail=refused,
             hint="Use DISTINCT ON, or ORDER BY with LIMIT 1.",
             position=expansion.call.position,
         )
+    if kind is not None and kind not in expansion.record.kinds:
+        raise _no_function(expansion)
     _check_order(expansion)
     if kind is Kind.UNCONSTRAINED:
         return unconstrained_extreme(expansion, expansion.typed(0))
@@ -284,10 +287,12 @@ def _known(expansion: Expansion, type_: ArgumentType) -> ScalarType:
     return type_
 
 
-def _is_interval(expansion: Expansion, type_: ArgumentType) -> bool:
+def _is_interval(expansion: Expansion) -> bool:
     """Tells intervals, and times where PostgreSQL adds them up as intervals."""
-    kinds = (Kind.INTERVAL, Kind.TIME) if expansion.call.name in ("sum", "avg") else (Kind.INTERVAL,)
-    return not isinstance(type_, Unknown) and type_.kind in kinds
+    type_ = expansion.types[0]
+    if isinstance(type_, Unknown):
+        return False
+    return any(one.arguments == (type_.kind,) and one.result is Kind.INTERVAL for one in expansion.record.signatures)
 
 
 def _check_order(expansion: Expansion) -> None:
@@ -302,15 +307,16 @@ def _count_star(expansion: Expansion) -> Scalar:
     return expansion.sink(Core(AggregateFunction.COUNT, (expansion.guarded(Literal(True, BOOL)),), INT8))
 
 
-def _sums(expansion: Expansion, value: Scalar, name: str) -> Scalar:
+def _sums(expansion: Expansion, value: Scalar) -> Scalar:
+    is_sum = expansion.record.spelling is Spelling.SUM
     if value.type.kind in _FLOATS:
-        return expansion.sum(value) if name == "sum" else expansion.float_average(value)
+        return expansion.sum(value) if is_sum else expansion.float_average(value)
     if value.type.kind is Kind.UNCONSTRAINED:
         return unconstrained_total(expansion, value)
     wide = INT8 if value.type.kind in (Kind.INT2, Kind.INT4) else value.type
     wide = numeric(0) if value.type.kind is Kind.INT8 else wide
     total = expansion.sum(implicit(value, wide))
-    if name == "sum":
+    if is_sum:
         return total
     # One state of distinct values serves both.
     count = expansion.count(implicit(value, wide) if expansion.call.distinct else value)
@@ -319,19 +325,19 @@ def _sums(expansion: Expansion, value: Scalar, name: str) -> Scalar:
     return If(expansion.operator("=", count, Literal(0, INT8)), Literal(None, average.type), average)
 
 
-def _truth(expansion: Expansion, name: str) -> Scalar:
+def _truth(expansion: Expansion) -> Scalar:
     first = expansion.types[0]
     if not isinstance(first, Unknown) and first.kind is not Kind.BOOL:
         raise _no_function(expansion)
     _check_order(expansion)
     value = expansion.typed(0, BOOL)
-    sought = "is true" if name == "bool_or" else "is false"
+    sought = expansion.record.scalar
     found = expansion.count(
         If(expansion.operator(sought, value), Literal(True, BOOL), Literal(None, BOOL)), distinct=False
     )
     count = expansion.count(value, distinct=False)
     zero = Literal(0, INT8)
-    answer = expansion.operator(">" if name == "bool_or" else "=", found, zero)
+    answer = expansion.operator(">" if sought == "is true" else "=", found, zero)
     return If(expansion.operator("=", count, zero), Literal(None, BOOL), answer)
 
 

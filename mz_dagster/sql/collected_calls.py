@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from mz_dagster.plan.relation import AggregateFunction, FrameBound, FrameExclusion, FrameUnit, WindowFrame
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
+from mz_dagster.plan.relation import FrameBound, FrameExclusion, FrameUnit, WindowFrame
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import INT4, INT8, ScalarType
 from mz_dagster.sql.placeholders import AGGREGATE_BASE, SET_BASE, WINDOW_BASE, sets_in
@@ -44,13 +45,12 @@ class Core:
     @property
     def nullable(self) -> bool:
         """False for a count only."""
-        return self.function is not AggregateFunction.COUNT
+        return self.function.record.nullable
 
     @property
     def is_unordered(self) -> bool:
         """True if its result depends on the order of the rows, and no order is asked for."""
-        listed = self.function in (AggregateFunction.ARRAY_AGG, AggregateFunction.STRING_AGG)
-        return listed and not self.distinct and not self.order
+        return self.function.record.sees_order and not self.distinct and not self.order
 
 
 @dataclass(frozen=True, slots=True)

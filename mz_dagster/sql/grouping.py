@@ -18,7 +18,6 @@ from sqlglot import exp
 from mz_dagster.functions import FUNCTIONS, Unknown
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     ColumnOrder,
     Constant,
     Filter,
@@ -407,4 +406,4 @@ def _mask(places: Sequence[int], by: Sequence[int]) -> int:
 
 def _defaults(aggregates: Sequence[Aggregate]) -> list[Literal]:
     """Returns what the aggregates of no rows are."""
-    return [Literal(0 if one.function is AggregateFunction.COUNT else None, one.type) for one in aggregates]
+    return [Literal(one.function.of_nothing, one.type) for one in aggregates]

@@ -7,6 +7,7 @@ depend on the order of the rows which is shown.
 
 from __future__ import annotations
 
+from mz_dagster.functions.aggregates.algebra import Spelling
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BYTEA, FLOAT8, INT8, INTERVAL, numeric
 from mz_dagster.sql.aggregate_expansion import Expansion
@@ -32,7 +33,7 @@ def interval_total(expansion: Expansion, value: Scalar) -> Scalar:
     sums = [expansion.sum(part) for part in parts[:2]]
     sums.append(expansion.sum(implicit(parts[2], numeric(0))))
     total = Call("whole_interval", tuple(sums), INTERVAL)
-    if call.name == "sum":
+    if expansion.record.spelling is Spelling.SUM:
         return total
     count = expansion.count(value)
     average = expansion.operator("/", total, implicit(count, FLOAT8))

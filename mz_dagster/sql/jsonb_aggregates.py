@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mz_dagster.functions import Failure
+from mz_dagster.functions.aggregates.algebra import Spelling
 from mz_dagster.functions.jsonb.as_json import SPACED, as_json, as_json_or_null
 from mz_dagster.functions.jsonb.as_jsonb import as_jsonb, as_jsonb_or_null, as_key
 from mz_dagster.scalars.scalar import Call, Scalar
@@ -10,22 +11,11 @@ from mz_dagster.scalars.types import JSON, JSONB, TEXT, Kind
 from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.errors import UnsupportedForm, error_of
 
-JSONB_AGGREGATES = ("json_agg", "json_object_agg", "jsonb_agg", "jsonb_object_agg")
 _NO_KEY = "22023 field name must not be null"
 
 
-def jsonb_aggregate(expansion: Expansion) -> Scalar:
-    """Returns what a call of one of `JSONB_AGGREGATES` means."""
-    match expansion.call.name:
-        case "json_agg":
-            return _json_array(expansion)
-        case "jsonb_agg":
-            return _array(expansion)
-        case _:
-            return _object(expansion)
-
-
-def _array(expansion: Expansion) -> Scalar:
+def jsonb_array(expansion: Expansion) -> Scalar:
+    """Returns what a call of `jsonb_agg` means."""
     value = expansion.typed(0)
     if expansion.call.distinct:
         # Values are distinct, and in order, by their own type.
@@ -34,7 +24,8 @@ def _array(expansion: Expansion) -> Scalar:
     return _made(expansion, as_jsonb(members), 0)
 
 
-def _json_array(expansion: Expansion) -> Scalar:
+def json_array(expansion: Expansion) -> Scalar:
+    """Returns what a call of `json_agg` means."""
     value = expansion.typed(0)
     if expansion.call.distinct:
         return _made(expansion, as_json(expansion.ordered_array(value), SPACED), 0)
@@ -44,7 +35,8 @@ def _json_array(expansion: Expansion) -> Scalar:
     return _made(expansion, as_json(members, separator), 0)
 
 
-def _object(expansion: Expansion) -> Scalar:
+def object_of_pairs(expansion: Expansion) -> Scalar:
+    """Returns what a call of one of the aggregates means that make objects."""
     name = expansion.call.name
     if expansion.call.distinct:
         raise UnsupportedForm(
@@ -54,7 +46,7 @@ def _object(expansion: Expansion) -> Scalar:
             position=expansion.call.position,
         )
     key = _made(expansion, as_key(expansion.typed(0), _NO_KEY), 0)
-    if name == "json_object_agg":
+    if expansion.record.spelling is Spelling.JSON_OBJECT:
         value = _made(expansion, as_json_or_null(expansion.typed(1)), 1)
         return Call("json_of_members", (expansion.ordered_array(Call("json_member", (key, value), TEXT, False)),), JSON)
     value = _made(expansion, as_jsonb_or_null(expansion.typed(1)), 1)

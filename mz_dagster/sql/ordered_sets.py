@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from mz_dagster.errors import Error
 from mz_dagster.functions import (
+    AGGREGATES,
     ArgumentType,
     CastContext,
     Failure,
@@ -20,6 +21,7 @@ from mz_dagster.functions import (
     no_match,
     type_name,
 )
+from mz_dagster.functions.aggregates.algebra import Spelling
 from mz_dagster.functions.casts import short_name
 from mz_dagster.plan.representations import REPRESENTATIONS, comparable
 from mz_dagster.scalars.scalar import Call, If, Literal, OuterColumn, Scalar, walk
@@ -29,10 +31,8 @@ from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
 
-PERCENTILES = ("percentile_cont", "percentile_disc")
 #: Those that exist WITHIN GROUP only; the ranks are window functions, too.
-ORDERED_SETS = (*PERCENTILES, "mode")
-RANKS = ("rank", "dense_rank", "percent_rank", "cume_dist")
+RANKS = frozenset(name for name, one in AGGREGATES.items() if one.hypothetical)
 _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.FLOAT4, Kind.FLOAT8)
 #: What PostgreSQL's percentiles between two neighbours take for intervals.
 _SPANS = (Kind.INTERVAL, Kind.TIME)
@@ -46,13 +46,13 @@ def ordered_set(expansion: Expansion) -> Scalar:
     Args:
         expansion: Of the call; its arguments are those before WITHIN GROUP, its order is the one behind it.
     """
-    name = expansion.call.name
-    if name in RANKS:
+    record = AGGREGATES.get(expansion.call.name)
+    if record is not None and record.hypothetical:
         return _rank(expansion)
-    direct = 0 if name == "mode" else 1
-    if name not in ORDERED_SETS or len(expansion.arguments) != direct or len(expansion.order) != 1:
+    is_known = record is not None and record.ordered_set and record.takes(len(expansion.arguments))
+    if record is None or not is_known or len(expansion.order) != 1:
         raise _no_function(expansion)
-    return _mode(expansion) if name == "mode" else _percentile(expansion)
+    return _mode(expansion) if record.spelling is Spelling.MODE else _percentile(expansion)
 
 
 def _mode(expansion: Expansion) -> Scalar:
@@ -69,10 +69,11 @@ def _mode(expansion: Expansion) -> Scalar:
 
 
 def _percentile(expansion: Expansion) -> Scalar:
-    type_, continuous = expansion.order[0].scalar.type, expansion.call.name == "percentile_cont"
+    type_ = expansion.order[0].scalar.type
+    continuous = expansion.record.spelling is Spelling.CONTINUOUS_PERCENTILE
     fraction = _fraction(expansion, continuous=continuous)
     if continuous:
-        if type_.kind not in (*_NUMBERS, *_SPANS):
+        if type_.kind not in expansion.record.keys:
             raise _no_function(expansion)
         type_ = INTERVAL if type_.kind in _SPANS else FLOAT8
     if type_.array_element is not None:
@@ -126,7 +127,7 @@ def _element(values: Scalar, place: Scalar) -> Scalar:
 
 def _rank(expansion: Expansion) -> Scalar:
     """Returns the rank that a row with the direct arguments would have."""
-    name, order = expansion.call.name, expansion.order
+    spelling, order = expansion.record.spelling, expansion.order
     if len(expansion.arguments) != len(order):
         raise _no_function(expansion)
     before: Scalar = Literal(False, BOOL)
@@ -137,12 +138,12 @@ def _rank(expansion: Expansion) -> Scalar:
         before = If(comes, Literal(True, BOOL), If(same, before, Literal(False, BOOL)))
         tied = If(same, tied, Literal(False, BOOL))
     one = Literal(1, INT8)
-    if name == "dense_rank":
+    if spelling is Spelling.DENSE_RANK:
         return expansion.operator("+", _distinct_before(expansion, before), one)
-    if name == "rank":
+    if spelling is Spelling.RANK:
         return expansion.operator("+", _counted(expansion, before), one)
     rows = implicit(_counted(expansion, Literal(True, BOOL)), FLOAT8)
-    if name == "cume_dist":
+    if spelling is Spelling.CUMULATIVE_DISTRIBUTION:
         reached = expansion.operator("+", _counted(expansion, If(tied, Literal(True, BOOL), before)), one)
         return expansion.operator("/", implicit(reached, FLOAT8), expansion.operator("+", rows, Literal(1.0, FLOAT8)))
     share = expansion.operator("/", implicit(_counted(expansion, before), FLOAT8), rows)

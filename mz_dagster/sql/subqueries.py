@@ -12,8 +12,9 @@ from functools import partial
 from sqlglot import exp
 
 from mz_dagster.functions import Unknown
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.arrays.dimensioned import accumulated
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
+from mz_dagster.plan.relation import Aggregate, Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import projected_to, reference
 from mz_dagster.scalars.record import field, record
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, SubqueryKind

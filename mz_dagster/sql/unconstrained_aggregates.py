@@ -5,7 +5,7 @@ Distinct values are added up without zeros at their end; how many digits the sum
 
 from __future__ import annotations
 
-from mz_dagster.plan.relation import AggregateFunction
+from mz_dagster.functions.aggregates.algebra import AggregateFunction, Spelling
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BYTEA, INT4, INT8, UNCONSTRAINED
 from mz_dagster.sql.aggregate_expansion import Expansion
@@ -15,7 +15,7 @@ from mz_dagster.sql.collected_calls import Core
 def unconstrained_total(expansion: Expansion, value: Scalar) -> Scalar:
     """Returns the sum or the average."""
     total = unconstrained_sum(expansion, value)
-    if expansion.call.name == "sum":
+    if expansion.record.spelling is Spelling.SUM:
         return total
     count = expansion.count(value)
     average = expansion.operator("/", total, count)

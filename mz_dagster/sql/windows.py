@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
+from mz_dagster import functions
 from mz_dagster.errors import Error
 from mz_dagster.functions import (
     UTC,
@@ -60,7 +61,6 @@ from mz_dagster.sql.errors import (
     error_of,
 )
 from mz_dagster.sql.expression_binder import ExpressionBinder
-from mz_dagster.sql.jsonb_aggregates import JSONB_AGGREGATES
 from mz_dagster.sql.ordered_sets import RANKS
 from mz_dagster.sql.placeholders import WINDOW_BASE
 
@@ -82,7 +82,7 @@ WINDOW_FUNCTIONS = frozenset(_FUNCTIONS)
 _IGNORING_NULLS = ("lag", "lead", "first_value", "last_value", "nth_value")
 _FRAMED = ("first_value", "last_value", "nth_value")
 #: Those that over a whole partition without an order have one value.
-_OF_PEERS = (AGGREGATES - {"array_agg", "string_agg", *JSONB_AGGREGATES}).union(RANKS)
+_OF_PEERS = frozenset(name for name, one in functions.AGGREGATES.items() if not one.sees_order)
 
 
 def define_windows(binder: ExpressionBinder, windows: WindowCalls, definitions: Sequence[exp.Expr]) -> None:

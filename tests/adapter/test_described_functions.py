@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Context, localcontext
 
 from mz_dagster.adapter import Connection
+from mz_dagster.functions import AGGREGATES
 from mz_dagster.functions.descriptions import DESCRIPTIONS
 from tests.postgres_server import Postgres
 
@@ -19,3 +20,12 @@ def test_every_example_has_its_result_here_and_in_postgres(postgres: Postgres, s
         if (f"={one.result}", one.result) != (their, ours):
             wrong.append(f"{one.example}: said to be {one.result!r}, here {ours!r}, in PostgreSQL {their!r}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_example_of_an_aggregate_has_its_result_here_and_in_postgres(
+    postgres: Postgres, sparkless: Connection
+) -> None:
+    examples = [one.example for one in AGGREGATES.values() if one.example is not None]
+    theirs = postgres.attempt([f"({one.query})::text" for one in examples])
+    ours = [sparkless.execute(f"SELECT ({one.query})::text").fetchall()[0][0] for one in examples]
+    assert [(f"={one.gives}", one.gives) for one in examples] == list(zip(theirs, ours, strict=True))

@@ -5,16 +5,14 @@ Contents are `Counter`s of rows, as in `reference.py`; the state's rows are `(le
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
-from tests.compute.reference import Content, Exact, Row, Update, clean, exact, is_error
+from mz_dagster.plan.relation import Aggregate, ColumnOrder
+from tests.compute.reference import Content, Exact, Row, Update, clean, exact, exact_cell, is_error
 
 NEGATIVE = ("error", "XX001 a row has a negative multiplicity")
 RETRACTED = ("error", "XX001 a row was retracted from a collection that never retracts")
@@ -98,26 +96,28 @@ def gathered(aggregate: Aggregate, content: Content, arity: int) -> Any:
     rows = ordered(copies(content), aggregate.order, arity)
     if aggregate.filter is not None:
         rows = [row for row in rows if row[aggregate.filter]]
-    if aggregate.function is AggregateFunction.ARRAY_AGG:
-        return tuple(row[aggregate.arguments[0]] for row in rows) or None
-    value, separator = aggregate.arguments
-    present = [row for row in rows if row[value] is not None]
-    text = "".join((row[separator] or "" if i else "") + row[value] for i, row in enumerate(present))
-    return text if present else None
+    algebra = aggregate.function.record.algebra
+    assert algebra is not None
+    found = algebra(aggregate.type).value([([row[position] for position in aggregate.arguments], 1) for row in rows])
+    return tuple(found) if isinstance(found, list) else found
 
 
 def _extreme(node: Staged, function: Extremes, content: Content) -> Row:
     row = [_unsigned(cell) for cell in next(iter(content))]
     others = [i for i in range(len(row)) if i not in node.group]
     for position, kind in zip(others, function.functions, strict=True):
-        values = [one[position] for one in copies(content) if one[position] is not None]
-        bits = {"bit_and": operator.and_, "bit_or": operator.or_, "bit_xor": operator.xor}.get(kind.value)
-        if bits is not None:
-            row[position] = functools.reduce(bits, values) if values else None
-            continue
-        extreme = (max if kind is AggregateFunction.MAX else min)(values, key=comparable) if values else None
-        row[position] = _unsigned(extreme)
+        assert kind.record.algebra is not None
+        algebra = kind.record.algebra(node.input.relation_type.columns[position].type)
+        found = algebra.value([((_plain(one[position]),), n) for one, n in content.items()])
+        row[position] = _unsigned(exact_cell(found))
     return tuple(row)
+
+
+def _plain(cell: Any) -> Any:
+    """Returns a cell whose NaN is no number's equal."""
+    if isinstance(cell, tuple):
+        return tuple(map(_plain, cell))
+    return float(cell) if isinstance(cell, float) else cell
 
 
 def _unsigned(cell: Any) -> Any:

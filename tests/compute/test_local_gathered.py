@@ -12,8 +12,9 @@ from mz_dagster.compute.local import elements
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.gathered import gathered_updates
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Gathered, ReadCollection, Staged
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
+from mz_dagster.plan.relation import Aggregate, ColumnOrder
 from mz_dagster.scalars.types import BYTEA, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.budgets import SetBudget
 from tests.compute.reference import at, is_error

@@ -23,8 +23,9 @@ from mz_dagster.compute.local.tournament import changed_levels
 from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.formalism import Update as Told
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows, Windowed
-from mz_dagster.plan.relation import AggregateFunction, ColumnOrder
+from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import BOOL, DATE, INT4, INT8, TEXT, Column, RelationType, numeric
 from tests.budgets import SetBudget
 from tests.compute.reference import Row, Update, at, exact, is_error

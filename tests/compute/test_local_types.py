@@ -24,6 +24,7 @@ from mz_dagster.compute.local.join import join_updates
 from mz_dagster.compute.local.staged import staged_updates
 from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import (
     Accumulate,
     DeltaJoin,
@@ -35,7 +36,7 @@ from mz_dagster.plan.physical import (
     TopRows,
     Windowed,
 )
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import ColumnRef
 from mz_dagster.scalars.types import (
     FLOAT4,

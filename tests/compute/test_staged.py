@@ -28,6 +28,7 @@ from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
 from mz_dagster.formalism import Update as FormalUpdate
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import RETRACTION
 from mz_dagster.plan.physical import (
     Extremes,
@@ -40,7 +41,7 @@ from mz_dagster.plan.physical import (
     TopRows,
     Windowed,
 )
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder, WindowFunction
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.compute.reference import Content, Row, Update, at, exact, is_error

@@ -13,9 +13,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     CatchErrors,
     ColumnOrder,
     Constant,

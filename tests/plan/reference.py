@@ -6,10 +6,8 @@ negative multiplicity makes of an operator that counts rows is an error too: `Un
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-import operator
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,9 +15,9 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
-from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.functions.evaluation import value_of
 from mz_dagster.functions.references import PURE
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.physical import (
     Accumulate,
     Arrangement,
@@ -45,7 +43,6 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     CatchErrors,
     ColumnOrder,
     Constant,
@@ -84,11 +81,6 @@ def _counted(n: int) -> int:
     return n
 
 
-_BITWISE: dict[AggregateFunction, Callable[[int, int], int]] = {
-    AggregateFunction.BIT_AND: operator.and_,
-    AggregateFunction.BIT_OR: operator.or_,
-    AggregateFunction.BIT_XOR: operator.xor,
-}
 _STRICT: dict[str, Callable[..., Any]] = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -362,38 +354,22 @@ def _sort_key(cell: Any) -> Any:
 
 
 def aggregated(aggregate: Aggregate, rows: list[Row]) -> Any:
-    """Returns an aggregate over the rows of a group."""
+    """Returns an aggregate over the rows of a group, by its algebra."""
     rows = [row for row in rows if aggregate.filter is None or row[aggregate.filter] is True]
-    function = aggregate.function
-    ignores_nulls = function is not AggregateFunction.ARRAY_AGG
-    if aggregate.arguments and ignores_nulls:
-        rows = [row for row in rows if row[aggregate.arguments[0]] is not None]
     if aggregate.distinct:
         rows = list({tuple(row[i] for i in aggregate.arguments): row for row in rows}.values())
-    rows = ordered(rows, aggregate.order, aggregate.arguments)
-    if function is AggregateFunction.COUNT:
-        return len(rows)
-    values = [row[aggregate.arguments[0]] for row in rows]
-    if not values:
+    return of_ordered(aggregate, ordered(rows, aggregate.order, aggregate.arguments))
+
+
+def of_ordered(aggregate: Aggregate, rows: list[Row]) -> Any:
+    """Returns an aggregate over rows in their order; None, too, if it is too large for a double."""
+    algebra = aggregate.function.record.algebra
+    assert algebra is not None
+    try:
+        found = algebra(aggregate.type).value([([row[i] for i in aggregate.arguments], 1) for row in rows])
+    except SqlFailure:
         return None
-    match function:
-        case AggregateFunction.SUM:
-            return float_sum(values) if isinstance(values[0], float) else sum(values)
-        case AggregateFunction.MIN:
-            return min(values)
-        case AggregateFunction.MAX:
-            return max(values)
-        case AggregateFunction.ARRAY_AGG:
-            return tuple(values)
-        case AggregateFunction.EXACT_SUM:
-            xs, *others = ([row[position] for row in rows] for position in aggregate.arguments)
-            return exact_sums_of_frames(xs, others[0] if others else [1.0] * len(xs), [[1, len(xs)]])[0]
-        case AggregateFunction.BIT_AND | AggregateFunction.BIT_OR | AggregateFunction.BIT_XOR:
-            return functools.reduce(_BITWISE[function], values)
-        case AggregateFunction.STRING_AGG:
-            empty = values[0][:0]  # of text or bytea
-            separators = [row[aggregate.arguments[1]] or empty for row in rows]
-            return values[0] + empty.join(s + v for s, v in zip(separators[1:], values[1:], strict=True))
+    return tuple(found) if isinstance(found, list) else found
 
 
 def top(

@@ -9,9 +9,10 @@ from collections import Counter
 import pytest
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan import lower_to_maintained_plan, lower_to_snapshot_plan
 from mz_dagster.plan.physical import Accumulate, Staged
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, Get, Reduce
+from mz_dagster.plan.relation import Aggregate, Get, Reduce
 from mz_dagster.scalars.types import BOOL, FLOAT4, FLOAT8, INT4, INT8, TEXT, Column, RelationType
 from tests.plan.reference import Rows, maintained_rows, rows_of, snapshot_rows
 

@@ -16,6 +16,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from typing import Any
 
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.arrays.parts import PARTS
 from mz_dagster.functions.evaluation import value_of
 from mz_dagster.functions.moments import calendar
@@ -24,7 +25,6 @@ from mz_dagster.functions.references import PURE
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     CatchErrors,
     Constant,
     Filter,
@@ -50,7 +50,7 @@ from mz_dagster.plan.relation import (
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
 from mz_dagster.scalars.types import TIME, Kind, ScalarType
 from mz_dagster.scalars.values import Interval, to_stored
-from tests.plan.reference import Row, Rows, aggregated, beside_elements, grouped, ordered
+from tests.plan.reference import Row, Rows, aggregated, beside_elements, grouped, of_ordered, ordered
 from tests.sql import array_values, jsonb_values, string_values
 
 
@@ -419,24 +419,7 @@ def _function(window: Window, function: WindowFunction, rows: list[Row], peers: 
                 raise Failed("22016")
             return values[arguments[1] - 1] if arguments[1] <= len(values) else None
     aggregate = Aggregate(AggregateFunction(function.name), function.arguments, function.type, filter=function.filter)
-    if function.name in ("array_agg", "string_agg"):
-        return _gathered(aggregate, seen)
-    return aggregated(aggregate, seen)
-
-
-def _gathered(aggregate: Aggregate, rows: list[Row]) -> Any:
-    """Returns array_agg or string_agg over rows in the order in which they come."""
-    rows = [row for row in rows if aggregate.filter is None or row[aggregate.filter] is True]
-    values = [row[aggregate.arguments[0]] for row in rows]
-    if aggregate.function is AggregateFunction.ARRAY_AGG:
-        return tuple(values) if values else None
-    kept = [row for row in rows if row[aggregate.arguments[0]] is not None]
-    if not kept:
-        return None
-    texts = [row[aggregate.arguments[0]] for row in kept]
-    empty = texts[0][:0]  # of text or bytea
-    separators = [row[aggregate.arguments[1]] or empty for row in kept]
-    return texts[0] + empty.join(s + v for s, v in zip(separators[1:], texts[1:], strict=True))
+    return of_ordered(aggregate, [row for row in seen if function.filter is None or row[function.filter] is True])
 
 
 def _offset(function: WindowFunction, rows: list[Row], arguments: list[Any], i: int) -> Any:

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 import pytest
 
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     ColumnOrder,
     Constant,
     Filter,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mz_dagster.plan.physical import Extremes, StageFunction, TopRows
-from mz_dagster.plan.relation import AggregateFunction
 
 
 def leaves_one_row(function: StageFunction) -> bool:
@@ -17,6 +16,6 @@ def leaves_one_row(function: StageFunction) -> bool:
         case TopRows(limit=1, offset=0, ties=False):
             return True
         case Extremes(functions):
-            return AggregateFunction.BIT_XOR not in functions
+            return all(one.is_idempotent for one in functions)
         case _:
             return False

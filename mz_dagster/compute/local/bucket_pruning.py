@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR
 from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
-from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whole
 
 #: Returns updates of a state before the interval: told values of its columns by their positions, those that have them,

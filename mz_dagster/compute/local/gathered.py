@@ -24,8 +24,9 @@ from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.elements import arrays, texts
 from mz_dagster.compute.local.versions import Integers, Versions, versioned_updates
 from mz_dagster.compute.local.window_frames import Partitions
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Gathered, Staged
-from mz_dagster.plan.relation import Aggregate, AggregateFunction
+from mz_dagster.plan.relation import Aggregate
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.row_numbers import compact, firsts, sums, whole
 

@@ -30,9 +30,9 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.tournament import Rows, Tournament, bits_of_places, changed_levels
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
-from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import summed
@@ -308,7 +308,7 @@ class _Tournament:
         if not content:
             return {}
         rows = [self._codes.comparable_row(row) for row in content]
-        if len(rows) == 1 and AggregateFunction.BIT_XOR not in function.functions:
+        if len(rows) == 1 and leaves_one_row(function):
             return {rows[0]: 1}
         functions = iter(function.functions)
         columns = list(zip(*rows, strict=True))

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, TopRows
-from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums
 
 Codes = NDArray[np.int64]

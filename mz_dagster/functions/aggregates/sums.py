@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from mz_dagster.functions.registry import SqlFailure, function
@@ -79,6 +80,58 @@ def nearest_float8(total: str) -> float:
     """
     found = parsed(total)
     return found if isinstance(found, float) else nearest(found)
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSum:
+    """The sum of products of two doubles.
+
+    Attributes:
+        count: How many.
+        units: Of what is finite, in units of 2^-2148.
+        nans: How many terms are no number; how many are infinite, with either sign, follows.
+    """
+
+    count: int
+    units: int = 0
+    nans: int = 0
+    infinities: int = 0
+    negatives: int = 0
+
+    @classmethod
+    def of(cls, x: float, y: float, times: int) -> ExactSum:
+        """Returns the sum of one product, so many times.
+
+        Example:
+            >>> (ExactSum.of(0.5, 3.0, 2) + ExactSum.of(1.0, 1.0, -1)).text
+            '1p1'
+        """
+        if math.isfinite(x) and math.isfinite(y):
+            return cls(times, _units(x, y) * times)
+        product = x * y
+        if math.isnan(product):
+            return cls(times, nans=times)
+        return cls(times, infinities=times) if product > 0 else cls(times, negatives=times)
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        return ExactSum(
+            self.count + other.count,
+            self.units + other.units,
+            self.nans + other.nans,
+            self.infinities + other.infinities,
+            self.negatives + other.negatives,
+        )
+
+    @property
+    def text(self) -> str | None:
+        """The exact sum, as text; None of nothing."""
+        if not self.count:
+            return None
+        if self.nans or (self.infinities and self.negatives):
+            return "NaN"
+        if self.infinities or self.negatives:
+            return "Infinity" if self.infinities else "-Infinity"
+        return _shown(self.units, _LEAST_PRODUCT)
 
 
 def exact_sums_of_frames(

@@ -29,12 +29,13 @@ from typing import Protocol, assert_never
 
 from mz_dagster.errors import InternalError
 from mz_dagster.functions import Failure, cast
+from mz_dagster.functions.aggregates.algebra import AggregateClass, AggregateFunction
 from mz_dagster.functions.aggregates.sums import PRODUCT_DIGITS
 from mz_dagster.functions.numbers.unconstrained_sums import NO_PLACE
 from mz_dagster.plan.lowering.fusion import selected
 from mz_dagster.plan.lowering.staged import ONE_STAGE, Stages, results_of, staged
 from mz_dagster.plan.physical import Accumulate, DeltaJoin, Extremes, Gathered, Physical, StateOperator, TopRows, Unnest
-from mz_dagster.plan.relation import Aggregate, AggregateClass, AggregateFunction, ColumnOrder, Reduce
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, Reduce
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import reference
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -459,7 +460,7 @@ class _Group:
         value: Scalar | None = None
         if aggregate.arguments:
             value = reference(self.columns, aggregate.arguments[0])
-            if aggregate.function in (AggregateFunction.MIN, AggregateFunction.MAX):
+            if aggregate.function.aggregate_class is AggregateClass.HIERARCHICAL:
                 value = with_one_zero(value)
         elif aggregate.filter is not None:
             value = Literal(1, INT8)

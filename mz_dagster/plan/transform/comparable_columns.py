@@ -17,18 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mz_dagster.plan.relation import (
-    Aggregate,
-    AggregateFunction,
-    ColumnOrder,
-    Join,
-    Map,
-    Reduce,
-    Relation,
-    Threshold,
-    TopK,
-    Window,
-)
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, Join, Map, Reduce, Relation, Threshold, TopK, Window
 from mz_dagster.plan.representations import (
     by_representation,
     comparable,

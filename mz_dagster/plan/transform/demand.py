@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions import AGGREGATES
 from mz_dagster.plan.relation import (
     CatchErrors,
     Constant,
@@ -291,7 +292,8 @@ def _deciding(given: frozenset[int], needed: frozenset[int], keys: Iterable[froz
 
 def _differs_between_peers(function: WindowFunction) -> bool:
     """Returns whether a window function's values differ between rows that its order says are equal."""
-    if function.name in ("rank", "dense_rank", "percent_rank", "cume_dist"):
-        return False
     by_rows = function.frame is None or function.frame.unit is FrameUnit.ROWS
-    return by_rows or function.name not in ("count", "sum", "min", "max")
+    found = AGGREGATES.get(function.name)
+    if found is not None and found.hypothetical:
+        return False
+    return by_rows or found is None or found.sees_order

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.aggregates.algebra import AggregateClass, AggregateFunction
 from mz_dagster.plan.relation import (
     Aggregate,
-    AggregateFunction,
     Constant,
     Filter,
     Get,
@@ -38,17 +38,6 @@ from mz_dagster.plan.row_count import with_default
 from mz_dagster.plan.transform.split_disjunctions import factored
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of, signs_of_zeros
 from mz_dagster.scalars.types import BOOL
-
-#: Those that ignore NULLs, and do not care in which order the rows are.
-_MERGED = (
-    AggregateFunction.COUNT,
-    AggregateFunction.SUM,
-    AggregateFunction.MIN,
-    AggregateFunction.MAX,
-    AggregateFunction.BIT_AND,
-    AggregateFunction.BIT_OR,
-    AggregateFunction.BIT_XOR,
-)
 
 _Run = tuple[Map | Filter | Projection, ...]
 
@@ -117,10 +106,16 @@ def _total(relation: Relation, bound: Mapping[GlobalId, Relation]) -> _Total | N
     if not isinstance(reduce, Reduce) or reduce.key:
         return None
     source, below = _run(reduce.input)
-    is_merged = all(one.function in _MERGED and one.filter is None for one in reduce.aggregates)
+    is_merged = all(_is_merged(one) for one in reduce.aggregates)
     if not isinstance(source, Get) or not is_merged or cells != [_of_no_rows(one).value for one in reduce.aggregates]:
         return None
     return _Total(source, below, reduce.aggregates, above)
+
+
+def _is_merged(one: Aggregate) -> bool:
+    """Returns whether an aggregate ignores NULLs in its one argument, and the order of the rows."""
+    is_plain = one.filter is None and one.function is not AggregateFunction.EXACT_SUM
+    return is_plain and one.function.aggregate_class is not AggregateClass.BASIC
 
 
 def _cells(relation: Relation) -> list[object] | None:
@@ -147,7 +142,7 @@ def _run(relation: Relation) -> tuple[Relation, _Run]:
 
 def _of_no_rows(aggregate: Aggregate) -> Literal:
     """Returns what an aggregate comes to without rows."""
-    return Literal(0 if aggregate.function is AggregateFunction.COUNT else None, aggregate.type)
+    return Literal(aggregate.function.of_nothing, aggregate.type)
 
 
 def _together(totals: Sequence[_Total], identity: GlobalId) -> Relation:

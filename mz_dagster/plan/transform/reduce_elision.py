@@ -10,7 +10,8 @@ is negative: there the reduction is an error, and the row with that multiplicity
 from __future__ import annotations
 
 from mz_dagster.functions import Failure, cast
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, Map, Projection, Reduce, Relation
+from mz_dagster.functions.aggregates.algebra import AggregateClass, AggregateFunction
+from mz_dagster.plan.relation import Aggregate, Map, Projection, Reduce, Relation
 from mz_dagster.plan.rewriting import bottom_up, projected_to, reference
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import BOOL, INT8, RelationType
@@ -44,8 +45,6 @@ def _of_one_row(aggregate: Aggregate, below: RelationType) -> Scalar | None:
     value: Scalar = reference(below, aggregate.arguments[0]) if aggregate.arguments else Literal(1, INT8)
     counts = value.nullable
     match aggregate.function:
-        case AggregateFunction.ARRAY_AGG | AggregateFunction.EXACT_SUM:
-            return None
         case AggregateFunction.COUNT:
             present = Call("is_not_null", (value,), BOOL, False)
             value = If(present, Literal(1, INT8), Literal(0, INT8)) if counts else Literal(1, INT8)
@@ -54,11 +53,12 @@ def _of_one_row(aggregate: Aggregate, below: RelationType) -> Scalar | None:
             if isinstance(found, Failure):
                 return None
             value = found.apply(value)
-        case AggregateFunction.MIN | AggregateFunction.MAX | AggregateFunction.STRING_AGG:
+        case AggregateFunction.STRING_AGG:
             pass
-        case AggregateFunction.BIT_AND | AggregateFunction.BIT_OR | AggregateFunction.BIT_XOR:
+        case function if function.aggregate_class is AggregateClass.HIERARCHICAL:
             pass
+        case _:
+            return None
     if aggregate.filter is None:
         return value
-    otherwise = 0 if aggregate.function is AggregateFunction.COUNT else None
-    return If(reference(below, aggregate.filter), value, Literal(otherwise, value.type))
+    return If(reference(below, aggregate.filter), value, Literal(aggregate.function.of_nothing, value.type))

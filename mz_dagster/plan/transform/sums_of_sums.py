@@ -10,17 +10,8 @@ ones. Sums of floats stay, as they are rounded once each.
 from __future__ import annotations
 
 from mz_dagster.functions import Failure, cast
-from mz_dagster.plan.relation import (
-    Aggregate,
-    AggregateFunction,
-    Filter,
-    FlatMap,
-    Map,
-    Projection,
-    Reduce,
-    Relation,
-    Union,
-)
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
+from mz_dagster.plan.relation import Aggregate, Filter, FlatMap, Map, Projection, Reduce, Relation, Union
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import bottom_up, can_fail, reference, with_inputs
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
@@ -144,5 +135,5 @@ def _added(one: Aggregate, below: RelationType) -> Scalar | None:
         value = found.apply(value)
     if one.filter is None:
         return value
-    otherwise = Literal(0 if one.function is AggregateFunction.COUNT else None, value.type)
+    otherwise = Literal(one.function.of_nothing, value.type)
     return If(reference(below, one.filter), value, otherwise)

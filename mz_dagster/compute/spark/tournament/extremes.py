@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from mz_dagster.compute.algebra.frame import DIFF
 from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes
-from mz_dagster.plan.relation import AggregateFunction
 from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from mz_dagster.compute.spark.tournament.extremes import grouped_with_bystanders
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Gathered
-from mz_dagster.plan.relation import Aggregate, AggregateFunction, ColumnOrder
+from mz_dagster.plan.relation import Aggregate, ColumnOrder
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.storage.late_pyspark import Window
 from mz_dagster.storage.late_pyspark import functions as sf

@@ -1,0 +1,90 @@
+"""Holds what an aggregate is: one record, with its algebra or those that it is spelled in, which the binder goes by."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.errors import Error
+from mz_dagster.functions import AGGREGATES, OVERLOADS, TABLE_OVERLOADS
+from mz_dagster.functions.aggregates.algebra import Aggregated, AggregateFunction, Spelling
+from mz_dagster.plan.relation import Reduce, Relation, inputs_of
+from mz_dagster.scalars.types import Kind
+from tests.sql.project import bind
+
+_ROOT = Path(__file__).resolve().parents[2] / "mz_dagster"
+_ROOM = _ROOT / "functions" / "aggregates"
+_TYPES = {
+    **{kind: kind.value for kind in Kind},
+    Kind.UNCONSTRAINED: "numeric",
+    Kind.NUMERIC: "numeric(9, 2)",
+    Kind.CHAR: "char(3)",
+    Kind.VARCHAR: "varchar(3)",
+    Kind.ARRAY: "integer[]",
+}
+#: What SQL has no name for, or none without more.
+_NAMELESS = (Kind.RECORD, Kind.DIMENSIONED, Kind.ENUM)
+
+
+def test_an_aggregate_of_the_algebra_is_a_record_with_its_algebra() -> None:
+    assert {one.value for one in AggregateFunction} == {n for n, one in AGGREGATES.items() if one.algebra is not None}
+    for one in AGGREGATES.values():
+        assert one.signatures
+        assert all(signature.of or signature.refused for signature in one.signatures), one.name
+
+
+def test_every_name_has_a_description_an_example_and_no_other_meaning() -> None:
+    for one in AGGREGATES.values():
+        if one.spelling is not Spelling.INTERNAL:
+            assert one.says.endswith("."), one.name
+            assert one.example is not None, one.name
+    assert AGGREGATES.keys().isdisjoint(OVERLOADS.keys() | TABLE_OVERLOADS.keys())
+
+
+def _literal(kind: Kind | None) -> str:
+    if kind is Kind.UNCONSTRAINED:
+        return "c::numeric"  # of a literal the digits are known
+    return f"NULL::{_TYPES[Kind.INT4 if kind is None else kind]}"
+
+
+def _call(one: Aggregated, arguments: tuple[Kind | None, ...], ordered: tuple[Kind | None, ...]) -> str:
+    direct = ", ".join("'{0.5}'::float8[]" if kind is Kind.ARRAY and ordered else _literal(kind) for kind in arguments)
+    order = f" WITHIN GROUP (ORDER BY {', '.join(map(_literal, ordered))})" if ordered else ""
+    star = "*" if not arguments and not ordered else direct
+    return f"SELECT {one.name}({star}){order} FROM t"
+
+
+def _reductions(relation: Relation) -> list[Reduce]:
+    below = list(chain.from_iterable(_reductions(one) for one in inputs_of(relation)))
+    return [relation, *below] if isinstance(relation, Reduce) else below
+
+
+@pytest.mark.parametrize("name", sorted(AGGREGATES.keys() - {"exact_sum"}))
+def test_the_binder_takes_what_the_record_says(name: str) -> None:
+    one = AGGREGATES[name]
+    for signature in one.signatures:
+        kinds = (*signature.arguments, *signature.ordered)
+        if signature.refused or any(kind in _NAMELESS for kind in kinds):
+            continue
+        found = bind(_call(one, signature.arguments, signature.ordered)).relation
+        (column,) = found.relation_type.columns
+        result = Kind.INT4 if signature.result is None and None in kinds else signature.result
+        assert column.type.kind is (kinds[-1] if result is None else result)
+        assert column.nullable is one.nullable
+        used = {core.function for reduction in _reductions(found) for core in reduction.aggregates}
+        assert used == {*signature.of}, (name, signature)
+
+
+@pytest.mark.parametrize("name", sorted(n for n, one in AGGREGATES.items() if None not in one.kinds + one.keys))
+def test_the_binder_takes_nothing_else(name: str) -> None:
+    one = AGGREGATES[name]
+    if one.spelling is Spelling.INTERNAL or one.takes(2):
+        return
+    known = one.keys if one.ordered_set else one.kinds
+    for kind in _TYPES:
+        if kind not in (*known, *_NAMELESS):
+            arguments, ordered = ((Kind.FLOAT8,), (kind,)) if one.ordered_set else ((kind,), ())
+            with pytest.raises(Error, match=r"does not exist|is not supported"):
+                bind(_call(one, arguments, ordered))
