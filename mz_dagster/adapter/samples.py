@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import Batch, BatchState, CollectionRow
+from mz_dagster.catalog import Batch, BatchState, CollectionRow, ListedBatches
 from mz_dagster.compute import CollectionStep
 from mz_dagster.formalism import Antichain
 from mz_dagster.storage.plain_cells import python_cells
@@ -94,12 +94,19 @@ def errors_at(engine: Engine, row: CollectionRow, time: int, limit: int) -> Erro
 
 def all_errors_at(engine: Engine, row: CollectionRow, time: int) -> dict[str, int]:
     """Returns how often each error is in the error part of a collection; see `errors_at`."""
+    if not _candidates(row, engine.catalog.listed([row.id])[row.id], time)[0]:
+        return {}  # no file is read, so none needs a lease
     with leased(engine.catalog, [row.id], holder=engine.holder, ttl_ms=engine.project.lease_ms) as lease:
-        listed = lease.snapshots[row.id]
-        time = time if listed.since.is_empty else max(time, listed.since.only)
-        check_readable(row.id, listed, time)
-        found = engine.shards.errors(row, overlapping(listed.batches, None, time + 1), upper=time + 1)
+        batches, time = _candidates(row, lease.snapshots[row.id], time)
+        found = engine.shards.errors(row, batches, upper=time + 1)
     return _net(found)
+
+
+def _candidates(row: CollectionRow, listed: ListedBatches, time: int) -> tuple[tuple[Batch, ...], int]:
+    """Returns the batches that may hold errors that count at a time, or at since if that is later, and at which."""
+    time = time if listed.since.is_empty else max(time, listed.since.only)
+    check_readable(row.id, listed, time)
+    return tuple(one for one in overlapping(listed.batches, None, time + 1) if one.stats.errors), time
 
 
 def shown(cell: object) -> str:

@@ -32,7 +32,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select,
 
 from mz_dagster.catalog.codec import file_list_of, file_list_text, frontier_of, frontier_text
 from mz_dagster.catalog.contents import Contents, change_contents, check_list, contents_of
-from mz_dagster.catalog.database import next_ids
+from mz_dagster.catalog.database import next_ids, recalled
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, UnknownWriter, WrongSeal
 from mz_dagster.catalog.frontiers import (
     check_inputs,
@@ -412,6 +412,7 @@ class Batches(Payloads):
             found = [batch_of(row, row_lattice(row)) for row in connection.execute(query)]
         return tuple(sorted(found, key=batch_order))
 
+    @recalled
     def live_batch_counts(self) -> Mapping[GlobalId, tuple[int, BatchStats]]:
         """Returns the number of live batches of each collection that has any, and the sum of their stats."""
         batch = BATCH.c

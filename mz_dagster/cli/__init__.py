@@ -360,7 +360,7 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
     """Drives a timeline until a signal; the step at work ends first, unless there is a second signal."""
     from mz_dagster.adapter import Engine
     from mz_dagster.orchestration.continuous import INTERVAL_S, Continuous
-    from mz_dagster.orchestration.drive import instance_of, load_definitions
+    from mz_dagster.orchestration.drive import instance_of, load_definitions, tell
     from mz_dagster.orchestration.recording import asset_specs
 
     stop = threading.Event()
@@ -378,8 +378,8 @@ def _run_continuously(options: argparse.Namespace, project: Project) -> int:
         loop = Continuous(engine, instance, timeline, specs, _print_line, interval_s, options.for_s, stop)
         before = {number: signal.signal(number, ended) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            for event in loop.run():
-                instance.report_runless_asset_event(event)
+            for events in loop.run():
+                tell(instance, events)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

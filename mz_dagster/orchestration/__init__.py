@@ -18,7 +18,8 @@ Losing the whole Dagster instance loses history, not data.
 - `compaction.py`: the compaction job and its schedule.
 - `continuous.py`: a timeline driven in one process.
 - `component.py`, `scaffold.py`: all of it as a component; new projects.
-- `drive.py`: sensors and runs in one process, without the daemon.
+- `drive.py`: sensors and runs in one process, without the daemon, on `kept_event_log.py`: events without preparing
+  anything anew for each.
 
 It plans nothing, steps nothing and stores nothing itself; that is the adapter's engine.
 

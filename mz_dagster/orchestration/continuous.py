@@ -13,7 +13,7 @@ whenever there is a new tick.
 
 # Annotations of ops are Dagster's to read: no `from __future__ import annotations` here.
 import threading
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -40,6 +40,7 @@ from mz_dagster.orchestration.frontier_checks import (
 )
 from mz_dagster.orchestration.recording import (
     RecordedTicks,
+    UnrecordedTick,
     asset_rows,
     live_ticks,
     missing_partitions,
@@ -96,12 +97,18 @@ class Continuous:
     _printed: dict[str, str] = field(default_factory=dict)
     _failed: tuple[int, int, float] | None = None
     _recorded: RecordedTicks = field(default_factory=lambda: RecordedTicks({}))
+    _newest: int = -1
+    _seen: Mapping[dg.AssetKey, CollectionRow] = field(default_factory=dict)
     _frontiers: dict[dg.AssetKey, FrontierSnapshot] = field(default_factory=dict)
     _counted: dict[GlobalId, RowCount] = field(default_factory=dict)
     _said: dict[dg.AssetCheckKey, tuple[bool, object]] = field(default_factory=dict)
 
-    def run(self) -> Iterator[Event]:
-        """Yields what to record, each event after what it tells of is durable, until it is stopped."""
+    def run(self) -> Iterator[Sequence[Event]]:
+        """Yields what to record, after what it tells of is durable, until it is stopped.
+
+        What comes together may be recorded together. What is not recorded, because this process ends, the next one
+        that leads yields.
+        """
         started = self._now_s()
         until = None if self.for_s is None else started + self.for_s
         while not self._is_over(until):
@@ -111,7 +118,7 @@ class Continuous:
                     continue
                 self._tell_once("lead", "")
                 try:
-                    yield from self._leading(lead, until)
+                    yield from filter(None, self._leading(lead, until))
                 except StepLost as lost:  # whoever interfered leads now, or nobody does
                     self.tell(str(lost))
 
@@ -128,7 +135,7 @@ class Continuous:
             if now is None or now.holder != lead.holder:
                 return
 
-    def _leading(self, lead: Leadership, until: float | None) -> Iterator[Event]:
+    def _leading(self, lead: Leadership, until: float | None) -> Iterator[Sequence[Event]]:
         yield from self._record(None)
         while not self.stop.is_set():
             polled, idle = self._now_s(), None
@@ -143,7 +150,7 @@ class Continuous:
                     self._failed = None
                 changed = poll.changed
             if changed:
-                yield from poll_changes(self.engine, self.timeline, asset_rows(self.engine, self.specs), changed)
+                yield tuple(poll_changes(self.engine, self.timeline, asset_rows(self.engine, self.specs), changed))
             report = None
             with self._logging_failures("step"):  # also where a poll failed: what was minted before is closed
                 report = self._step(lead)
@@ -186,35 +193,51 @@ class Continuous:
             self.ticks += len(ticks)
         return report
 
-    def _record(self, report: StepReport | None) -> Iterator[Event]:
-        """Yields a materialization for each tick that can be read now and is not recorded, and what checks say now."""
-        ticks = live_ticks(self.engine, self.timeline)
-        if new := missing_partitions(self.instance, self.timeline, ticks):
-            self.instance.add_dynamic_partitions(partitions_of(self.timeline).name or "", new)
+    def _record(self, report: StepReport | None) -> Iterator[Sequence[Event]]:
+        """Yields a materialization for each tick that can be read now and is not recorded, and what checks say now.
+
+        Dagster is asked what it has when the lead was taken. From then on nobody else closes a tick, so what could not
+        be read at the last look is recorded by nobody else either.
+        """
         assets = asset_rows(self.engine, self.specs)
         if report is None:
             self._frontiers = last_frontiers(self.instance, assets)
             self._counted = counted_before(self._frontiers)
+            self._seen = {}
+            ticks = live_ticks(self.engine, self.timeline)
+            new = missing_partitions(self.instance, self.timeline, ticks)
+        else:
+            ticks = live_ticks(self.engine, self.timeline, after=self._recorded.of_all(assets))
+            new = [partition_key(tick) for tick in ticks if tick > self._newest]
+        if new:
+            self.instance.add_dynamic_partitions(partitions_of(self.timeline).name or "", new)
+        self._newest = max((self._newest, *ticks[-1:]))
+        unseen = {key: row.upper for key, row in self._seen.items() if key in assets and assets[key].id == row.id}
+        self._seen = assets
         compared = None
         while compared != self._recorded:
             compared = self._recorded
-            found, self._recorded = unrecorded(self.instance, assets, ticks, compared)
-            newest = [(one.row, one.tick) for one in found if report is not None and one.tick == report.tick]
-            counts = rows_at(self.engine, newest, self._counted)
-            self._counted |= counts
-            for one in found:
-                step = report.of_object(one.row.id) if report is not None and one.tick == report.tick else None
-                told = asset_metadata(
-                    self.engine,
-                    one.row,
-                    one.tick,
-                    step=step,
-                    changes=self.sample_rows,
-                    counted=counts.get(one.row.id),
-                )
-                yield dg.AssetMaterialization(one.key, partition=partition_key(one.tick), metadata=told)
+            found, self._recorded = unrecorded(self.instance, assets, ticks, compared, unseen=unseen)
+            yield tuple(self._materializations(found, report))
         if report is not None:
-            yield from self._check(assets, report.tick)
+            yield tuple(self._check(assets, report.tick))
+
+    def _materializations(self, found: Sequence[UnrecordedTick], report: StepReport | None) -> Iterator[Event]:
+        """Yields what records ticks; that of a step just made has its figures."""
+        newest = [(one.row, one.tick) for one in found if report is not None and one.tick == report.tick]
+        counts = rows_at(self.engine, newest, self._counted)
+        self._counted |= counts
+        for one in found:
+            step = report.of_object(one.row.id) if report is not None and one.tick == report.tick else None
+            told = asset_metadata(
+                self.engine,
+                one.row,
+                one.tick,
+                step=step,
+                changes=self.sample_rows,
+                counted=counts.get(one.row.id),
+            )
+            yield dg.AssetMaterialization(one.key, partition=partition_key(one.tick), metadata=told)
 
     def _check(self, assets: dict[dg.AssetKey, CollectionRow], tick: int) -> Iterator[dg.AssetCheckEvaluation]:
         """Yields the checks whose results are not what they were."""
@@ -311,7 +334,8 @@ def build_continuous_job(
                 reporter=Lines(context.log.info),
                 sample_rows=mz.sample_rows,
             )
-            yield from loop.run()
+            for events in loop.run():
+                yield from events
         yield dg.Output(None, metadata={"ticks": loop.ticks})
 
     @dg.job(

@@ -22,6 +22,7 @@ import dagster as dg
 
 from mz_dagster.adapter import Project
 from mz_dagster.errors import Error, OperationalError, ProgrammingError, one_line
+from mz_dagster.orchestration.kept_event_log import instance_keeping, told_together
 from mz_dagster.orchestration.runs import TICK_TAG
 
 #: Settings for low latency: a run starts when it is requested, instead of waiting in a queue that is looked at every
@@ -56,11 +57,13 @@ run_launcher:
   class: WarmRunLauncher
 """
 
+AssetEvent = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
+
 _MODULE = "definitions.py"
 #: What a materialization of each asset of a project says.
 _COST_KEY = "mz/outcome"
 #: Where Dagster keeps what is not of one run alone, below its home, unless it is told otherwise.
-_DATABASES = ("history/runs.db", "history/runs/index.db", "schedules/schedules.db")
+_DATABASES = ("history/runs.db", "schedules/schedules.db")
 #: The story of a run is printed by the caller; Dagster's own events are in the instance.
 _CONSOLE_LEVEL = "CRITICAL"
 
@@ -159,8 +162,16 @@ def instance_of(project: Project) -> Iterator[dg.DagsterInstance]:
     """Opens the project's Dagster instance."""
     home = dagster_home(project)
     os.environ["DAGSTER_HOME"] = str(home)
-    with dg.DagsterInstance.from_config(str(home)) as instance, _held_open(home):
+    with instance_keeping(home) as instance, _held_open(home):
         yield instance
+
+
+def tell(instance: dg.DagsterInstance, events: Sequence[AssetEvent]) -> None:
+    """Tells an instance of what no run did; if that fails, of none of it, where the instance can."""
+    if events:
+        with told_together(instance):
+            for event in events:
+                instance.report_runless_asset_event(event)
 
 
 @contextmanager
@@ -269,8 +280,7 @@ def _evaluate(
         resources=definitions.resources or {},
     ) as context:
         evaluated = sensor.evaluate_tick(context)
-    for event in evaluated.asset_events:
-        instance.report_runless_asset_event(event)
+    tell(instance, evaluated.asset_events)
     for request in evaluated.dynamic_partitions_requests or ():
         if isinstance(request, dg.AddDynamicPartitionsRequest):
             instance.add_dynamic_partitions(request.partitions_def_name, request.partition_keys)

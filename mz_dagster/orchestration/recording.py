@@ -10,13 +10,14 @@ comparing with its instance, and each is recorded once.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import dagster as dg
 
 from mz_dagster.adapter import Engine, RowCount, rows_at
 from mz_dagster.catalog import CollectionRow
+from mz_dagster.formalism import Antichain
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
 from mz_dagster.orchestration.frontier_checks import counted_before, last_frontiers
 from mz_dagster.orchestration.ticks import partition_key, partitions_of
@@ -55,10 +56,10 @@ def asset_rows(engine: Engine, specs: Sequence[dg.AssetSpec]) -> dict[dg.AssetKe
     return {key: rows[id] for key, id in asset_ids(engine, specs).items() if id in rows}
 
 
-def live_ticks(engine: Engine, timeline: str) -> tuple[int, ...]:
-    """Returns the ticks that Dagster shows, ascending."""
+def live_ticks(engine: Engine, timeline: str, *, after: int = -1) -> tuple[int, ...]:
+    """Returns the ticks that Dagster shows, ascending; only those after a time, if given."""
     sinces = [row.since.only for row in engine.catalog.collections(timeline) if not row.since.is_empty]
-    return engine.catalog.ticks(timeline, NEWEST, lower=min(sinces, default=0))
+    return engine.catalog.ticks(timeline, NEWEST, lower=max(after + 1, min(sinces, default=0)))
 
 
 def missing_partitions(instance: dg.DagsterInstance, timeline: str, ticks: Sequence[int]) -> list[str]:
@@ -86,6 +87,10 @@ class RecordedTicks:
         valid = isinstance(found, dict) and all(isinstance(tick, int) for tick in found.values())
         return cls(found if valid else {})
 
+    def of_all(self, keys: Iterable[dg.AssetKey]) -> int:
+        """Returns up to which tick that is known of all of some assets; -1 if of one nothing is."""
+        return min((self.up_to.get(key.to_user_string(), -1) for key in keys), default=-1)
+
     def to_text(self) -> str:
         """Returns it as a sensor's cursor."""
         return json.dumps(self.up_to, sort_keys=True)
@@ -112,6 +117,7 @@ def unrecorded(
     recorded: RecordedTicks,
     *,
     most: int = _TICKS_AT_ONCE,
+    unseen: Mapping[dg.AssetKey, Antichain[int]] | None = None,
 ) -> tuple[list[UnrecordedTick], RecordedTicks]:
     """Returns readable ticks that Dagster does not show as materialized, and what is recorded once they are.
 
@@ -124,6 +130,8 @@ def unrecorded(
         ticks: The live ticks, ascending.
         recorded: What an earlier call returned.
         most: How many to return at most; what is left is found by the next call.
+        unseen: From when on assets became readable since the caller's last look, and by nobody who records: Dagster is
+            not asked for these ticks.
     """
     found: list[UnrecordedTick] = []
     up_to = dict(recorded.up_to)
@@ -133,9 +141,13 @@ def unrecorded(
         readable = readable[: min(_TICKS_AT_ONCE, most - len(found))]
         if not readable:
             continue
-        shown = instance.get_latest_storage_id_by_partition(
-            key, dg.DagsterEventType.ASSET_MATERIALIZATION, {partition_key(tick) for tick in readable}
-        )
+        since = (unseen or {}).get(key)
+        asked = {partition_key(tick) for tick in readable if since is None or not since.less_equal(tick)}
+        shown: Set[str] = frozenset()
+        if asked:
+            shown = instance.get_latest_storage_id_by_partition(
+                key, dg.DagsterEventType.ASSET_MATERIALIZATION, asked
+            ).keys()
         found += [UnrecordedTick(key, row, tick) for tick in readable if partition_key(tick) not in shown]
         up_to[name] = readable[-1]
     return found, RecordedTicks(up_to)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -20,7 +21,8 @@ from mz_dagster.catalog import Leadership
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration import partition_key
 from mz_dagster.orchestration.continuous import Continuous, Event
-from mz_dagster.orchestration.drive import instance_of
+from mz_dagster.orchestration.drive import instance_of, tell
+from mz_dagster.orchestration.kept_event_log import instance_keeping
 from mz_dagster.orchestration.recording import asset_specs
 from tests.budgets import SetBudget
 
@@ -56,9 +58,9 @@ def events_until(loop: Continuous, done: Callable[[], bool]) -> list[Event]:
     watcher.start()
     events: list[Event] = []
     try:
-        for event in loop.run():
-            loop.instance.report_runless_asset_event(event)
-            events.append(event)
+        for together in loop.run():
+            tell(loop.instance, together)
+            events += together
     finally:
         over.set()
         watcher.join()
@@ -110,6 +112,65 @@ def test_it_steps_and_records_each_tick_once_and_checks_when_they_change(
     later = events_until(loop, lambda: bool(told))
     assert materialized(later) == at(3000)
     assert not [one for one in later if isinstance(one, dg.AssetCheckEvaluation)]
+
+
+def test_what_was_stepped_and_not_told_is_told_at_the_next_start(
+    quiet: Project, engine: Engine, mint: Mint, defs: dg.Definitions, told: list[str], tmp_path: Path
+) -> None:
+    mint(1000)
+    with instance_keeping(tmp_path) as instance:
+        loop = looping(engine, instance, defs, told)
+        unfinished = loop.run()
+        assert len(materialized([*next(unfinished)])) == len(ALL)
+        del unfinished  # as if it had been killed
+        assert not any(instance.get_materialized_partitions(key) for key in ALL)
+
+        # The event log fails in the middle: nothing is told, and that it failed is.
+        def full(*arguments: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        again = looping(engine, instance, defs, told)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(instance.event_log_storage, "store_asset_check_event", full)
+            events = [*next(again.run())]
+            check = dg.AssetCheckEvaluation(asset_key=dg.AssetKey("a"), check_name="goes_on", passed=True)
+            with pytest.raises(sqlite3.OperationalError, match="full"):
+                tell(instance, [*events, check])
+        assert not any(instance.get_materialized_partitions(key) for key in ALL)
+
+        later = looping(engine, instance, defs, told)
+        mint(2000)
+        assert materialized(events_until(later, lambda: later.ticks == 1)) == at(1000, 2000)
+        for key in ALL:
+            (records, _, _) = instance.fetch_materializations(key, limit=10, ascending=True)
+            assert [one.partition_key for one in records] == [partition_key(1000), partition_key(2000)]
+
+
+def test_dagster_is_asked_at_the_start_and_not_for_each_tick(
+    engine: Engine, mint: Mint, instance: dg.DagsterInstance, loop: Continuous, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dg.AssetKey] = []
+    asks = type(instance).get_latest_storage_id_by_partition
+
+    def asking(self: dg.DagsterInstance, key: dg.AssetKey, *arguments: Any) -> Any:
+        asked.append(key)
+        return asks(self, key, *arguments)
+
+    monkeypatch.setattr(type(instance), "get_latest_storage_id_by_partition", asking)
+    mint(500)
+    engine.step("feed", 500)
+    minted = 500
+
+    def after_three() -> bool:
+        nonlocal minted
+        if loop.ticks == (minted - 500) // 500 and minted < 2000:
+            minted += 500
+            mint(minted)
+        return loop.ticks == 3
+
+    assert materialized(events_until(loop, after_three)) == at(500, 1000, 1500, 2000)
+    assert sorted(asked) == sorted(ALL)
+    assert instance.get_dynamic_partitions("mz_ticks_feed") == [partition_key(tick) for tick in (500, 1000, 1500, 2000)]
 
 
 def test_it_keeps_the_lead_while_it_works_and_gives_it_back(engine: Engine, mint: Mint, loop: Continuous) -> None:
