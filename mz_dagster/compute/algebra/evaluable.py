@@ -10,12 +10,19 @@ from __future__ import annotations
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.functions.evaluation import is_evaluable
 from mz_dagster.functions.numbers.transcendental import OF_THE_C_LIBRARY
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.scalar import Call, Scalar, walk
 
 
 def is_exact_in_python(scalar: Scalar) -> bool:
     """Returns whether a scalar's value is worked out by Python."""
-    if not is_evaluable(scalar):
-        return False
-    is_alone = engine_setting() is EngineSetting.LOCAL
-    return is_alone or not any(isinstance(one, Call) and one.function in OF_THE_C_LIBRARY for one in walk(scalar))
+    everywhere, alone = _is_exact(scalar)
+    return alone if engine_setting() is EngineSetting.LOCAL else everywhere
+
+
+@cached_by_object(most=50_000)
+def _is_exact(scalar: Scalar) -> tuple[bool, bool]:
+    """Returns whether Python works a scalar out beside Spark, and whether it does alone."""
+    alone = is_evaluable(scalar)
+    is_portable = not any(isinstance(one, Call) and one.function in OF_THE_C_LIBRARY for one in walk(scalar))
+    return alone and is_portable, alone

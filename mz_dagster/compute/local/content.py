@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.frame import TIME
 from mz_dagster.compute.local.join import compacted, join_updates
-from mz_dagster.compute.local.linear_operators import constant, plan_schema
+from mz_dagster.compute.local.linear_operators import constant, no_updates_of
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.bounding import Comparison
@@ -65,17 +65,17 @@ class ContentOperators(LocalOperators):
     ) -> pa.Table:
         """Returns the updates of a join, all of whose inputs are here, with the errors of those inputs, or of all."""
         tables = [
-            plan_schema(one).empty_table() if found is None else compacted(found, self._lower)
+            no_updates_of(one) if found is None else compacted(found, self._lower)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         meeting = meeting_terms(list(map(_span, tables)))
         return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j], (), failing)
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
-        return plan_schema(node).empty_table()
+        return no_updates_of(node)
 
     def _due(self, node: TemporalState) -> pa.Table:
-        return plan_schema(node).empty_table()
+        return no_updates_of(node)
 
 
 def _span(updates: pa.Table) -> tuple[int, int] | None:

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.algebra.frame import ERROR, META
+from mz_dagster.storage.arrow_schema import no_updates
 
 
 def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
     """Returns the updates of the error part, which pass, as updates of something else."""
     if changes.column(ERROR).null_count == changes.num_rows:
-        return schema.empty_table()
+        return no_updates(schema)
     errors = changes.filter(pc.is_valid(changes.column(ERROR)))
     columns = [
         errors.column(field.name) if field.name in META else pa.nulls(len(errors), field.type) for field in schema

@@ -21,7 +21,7 @@ from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.linear import mapped
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
-from mz_dagster.storage.arrow_schema import update_schema, update_table, without_error_data
+from mz_dagster.storage.arrow_schema import no_updates, update_schema, update_table, without_error_data
 from mz_dagster.storage.row_numbers import whole
 
 
@@ -109,6 +109,11 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
     columns = [cells.cast(schema.field(kept + n).type) for n, cells in enumerate(made)]
     meta = [chosen.column(name) for name in META]
     return pa.Table.from_arrays([*chosen.columns[:kept], *columns, *meta], schema=schema)
+
+
+def no_updates_of(node: Physical) -> pa.Table:
+    """Returns a plan's updates where it has none."""
+    return no_updates(plan_schema(node))
 
 
 @cached_by_object(most=20_000)

@@ -25,6 +25,7 @@ from mz_dagster.compute.local.linear_operators import (
     evaluated,
     is_simple,
     negated,
+    no_updates_of,
     plan_schema,
     repeated,
     unnested,
@@ -110,7 +111,7 @@ class LocalOperators(ABC):
     def linear(self, node: Linear, below: pa.Table) -> pa.Table:
         """Returns what a map, filter and project makes of updates."""
         if not below.num_rows:
-            return plan_schema(node).empty_table()
+            return no_updates_of(node)
         if not node.mfp.steps:
             return evaluated(below, node)
         if is_simple(node.mfp) and below.num_rows <= budget().frame_rows:
@@ -144,7 +145,7 @@ class LocalOperators(ABC):
         # distinct as it was.
         changes = of_one_sign(changes)
         if not changes.num_rows:
-            return plan_schema(node).empty_table()
+            return no_updates_of(node)
         keys = {k: changes.column(f"c{k}") for k in range(node.key_arity)}
         return accumulate_updates(changes, self._held(node, keys), node)
 
@@ -161,7 +162,7 @@ class LocalOperators(ABC):
 
     def temporal(self, node: TemporalState, changes: pa.Table | None) -> pa.Table:
         """Returns the updates of a temporal filter's state."""
-        new = plan_schema(node.input).empty_table() if changes is None else changes
+        new = no_updates_of(node.input) if changes is None else changes
         return temporal_updates(new, self._due(node), node, self._lower, self._upper)
 
     def shared(self, frame: pa.Table) -> pa.Table:

@@ -23,7 +23,7 @@ from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import ValueBound, compacted, join_updates
-from mz_dagster.compute.local.linear_operators import constant, plan_schema
+from mz_dagster.compute.local.linear_operators import constant, no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators, of_one_sign
 from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
@@ -86,7 +86,7 @@ class UpdateOperators(LocalOperators):
 
     def _stored(self, read: ReadCollection, used: Collection[int]) -> pa.Table:
         if self._reads.skips_all(read, self._lower, self._upper):
-            return plan_schema(read).empty_table()
+            return no_updates_of(read)
         return self._reads.read_table(read.id, self._lower, self._upper, used)
 
     def read(self, node: ReadCollection, user: Physical, bound: Mapping[int, Any]) -> pa.Table | None:
@@ -100,11 +100,11 @@ class UpdateOperators(LocalOperators):
         """Returns the updates of a join, whose inputs' histories are looked up."""
         # What cancels out, as an update of a column that the join does not read, need not be looked up.
         changes = [
-            plan_schema(one).empty_table() if found is None else of_one_sign(found)
+            no_updates_of(one) if found is None else of_one_sign(found)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         if not any(one.num_rows for one in changes):
-            return plan_schema(node).empty_table()
+            return no_updates_of(node)
         meeting = meeting_terms([span(one, self._upper, self._reads) for one in node.inputs])
         known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
@@ -158,7 +158,7 @@ class UpdateOperators(LocalOperators):
 
     def _due(self, node: TemporalState) -> pa.Table:
         if not self._reads.changes_by_itself(self._own.id, self._upper):
-            return plan_schema(node).empty_table()
+            return no_updates_of(node)
         if self.is_much_due():
             raise Declined("much may fall due")
         return self._all(self._own)

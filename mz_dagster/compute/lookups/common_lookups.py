@@ -25,6 +25,7 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, permutations
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 import pyarrow.compute as pc
@@ -34,6 +35,7 @@ from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import META, by_position, positional, spark_type, with_positions
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.formalism import GlobalId
+from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import (
     Accumulate,
     DeltaJoin,
@@ -129,6 +131,17 @@ def path(join: DeltaJoin, i: int, j: int) -> LookupPath | None:
 
     NULL is taken for equal to NULL, and other conditions of the join are left out: of what the join needs, nothing is.
     """
+    return _paths_of(join).get((i, j))
+
+
+@cached_by_object(most=20_000)
+def _paths_of(join: DeltaJoin) -> dict[tuple[int, int], LookupPath]:
+    """Returns by what the terms of a join look up its other inputs, by both, where there is a path."""
+    pairs = permutations(range(len(join.inputs)), 2)
+    return {(i, j): one for i, j in pairs if (one := _path(join, i, j)) is not None}
+
+
+def _path(join: DeltaJoin, i: int, j: int) -> LookupPath | None:
     changed, read = leaf(join.inputs[i]), leaf(join.inputs[j])
     if changed is None or read is None:
         return None
@@ -143,15 +156,13 @@ def path(join: DeltaJoin, i: int, j: int) -> LookupPath | None:
     return LookupPath(read.id, tuple(positions), changed.id, tuple(found[one] for one in positions)) if found else None
 
 
-def paths(plan: Physical) -> Iterator[tuple[LookupPath, frozenset[int]]]:
-    """Yields the lookups of a plan's joins that have a path, each with the columns of the collection that it uses."""
+@cached_by_object(most=20_000)
+def paths(plan: Physical) -> tuple[tuple[LookupPath, frozenset[int]], ...]:
+    """Returns the lookups of a plan's joins that have a path, each with the columns of the collection that it uses."""
+    own: list[tuple[LookupPath, frozenset[int]]] = []
     if isinstance(plan, DeltaJoin):
-        for i in range(len(plan.inputs)):
-            for j in range(len(plan.inputs)):
-                if i != j and (one := path(plan, i, j)) is not None:
-                    yield one, used_columns(plan.inputs[j])
-    for below in physical_inputs(plan):
-        yield from paths(below)
+        own = [(one, used_columns(plan.inputs[j])) for (_, j), one in _paths_of(plan).items()]
+    return (*own, *chain.from_iterable(map(paths, physical_inputs(plan))))
 
 
 class CommonLookups:
@@ -447,6 +458,7 @@ def passed_down(node: Physical, position: int) -> int | None:
     return position
 
 
+@cached_by_object(most=20_000)
 def used_columns(node: Physical) -> frozenset[int]:
     """Returns the columns that a node uses of its collection."""
     used = frozenset(range(node.relation_type.arity))

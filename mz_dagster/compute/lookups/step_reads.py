@@ -76,6 +76,7 @@ class StepReads:
         self._rows = rows
         self._listed = listed
         self._files: dict[object, tuple[StoredFile, ...]] = {}
+        self._spans: dict[tuple[GlobalId, int], tuple[int, int] | None] = {}
         self._shared: dict[str, DataFrame] = {}
         self.rows_read = 0
 
@@ -115,11 +116,12 @@ class StepReads:
 
     def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
         """Returns bounds of the times of a collection's updates before `upper`, None if there are none; no job."""
-        files = self._stored(self._rows[id], self._listed(id, None, upper), here=True)
-        times = [file.times for file in files if file.times]
-        if not times:
-            return None
-        return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
+        if (id, upper) not in self._spans:
+            files = self._stored(self._rows[id], self._listed(id, None, upper), here=True)
+            times = [file.times for file in files if file.times]
+            bounds = min((first for first, _ in times), default=upper), max((last for _, last in times), default=upper)
+            self._spans[id, upper] = (bounds[0], min(bounds[1], upper - 1)) if times else None
+        return self._spans[id, upper]
 
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
         """Returns whether a lookup by these columns, before `upper`, should begin with its keys; no job."""
@@ -335,7 +337,7 @@ class StepReads:
     ) -> tuple[StoredFile, ...]:
         """Returns files of the batches; that they are there is found out now, or, if they are read `here`, then."""
         is_here = here and self._local is not None
-        asked = tuple(batches), tuple(where), bounds, is_here
+        asked = row.id, tuple([batch.id for batch in batches]), tuple(where), bounds, is_here
         if asked not in self._files:
             shards: Shards[Any] = self._here if is_here else self._shards
             self._files[asked] = shards.files(row, batches, where=where, bounds=bounds)

@@ -84,6 +84,10 @@ class StepRun:
     given_up: Event = field(default_factory=Event)
     overtaken: set[GlobalId] = field(default_factory=set)
     _unsealed_at: int | None = None
+    #: What was asked of lists of batches, which others ask, too: of which list, and how long it was.
+    _overlapping: dict[tuple[GlobalId, int | None, int], tuple[list[Batch], int, tuple[Batch, ...]]] = field(
+        default_factory=dict
+    )
 
     def check_wanted(self, id: GlobalId) -> None:
         """Returns if somebody waits for what the step computes of a collection.
@@ -136,9 +140,14 @@ class StepRun:
         """The upper that the collection will have when this step seals."""
         return self.done[id].upper if id in self.done else self.rows[id].upper.only
 
-    def overlapping(self, id: GlobalId, lower: int | None, upper: int) -> list[Batch]:
+    def overlapping(self, id: GlobalId, lower: int | None, upper: int) -> tuple[Batch, ...]:
         """The batches that may hold updates in `[lower, upper)`."""
-        return list(overlapping(self.batches[id], lower, upper))
+        batches = self.batches[id]
+        known = self._overlapping.get((id, lower, upper))
+        if known is None or known[0] is not batches or known[1] != len(batches):
+            known = batches, len(batches), overlapping(batches, lower, upper)
+            self._overlapping[id, lower, upper] = known
+        return known[2]
 
     def is_empty(self, id: GlobalId, lower: int, upper: int) -> bool:
         """True if the collection provably has no updates in `[lower, upper)`."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from mz_dagster.compute.algebra.frame import with_positions
 from mz_dagster.compute.local.content import ContentOperators, ReadTable
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.linear_operators import no_updates_of
 from mz_dagster.compute.local.updates import UpdateOperators
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
@@ -139,4 +139,4 @@ def _computed(walk: Walk[pa.Table], node: Physical, handover: Handover) -> pa.Ta
     except Declined as why:
         handover.because = str(why)
         return None
-    return plan_schema(node).empty_table() if found is None else without_error_data(found)
+    return no_updates_of(node) if found is None else without_error_data(found)

@@ -30,7 +30,7 @@ from mz_dagster.compute.local.accumulate import accumulate_updates
 from mz_dagster.compute.local.content import ContentOperators
 from mz_dagster.compute.local.declined import Declined, TooManyMade
 from mz_dagster.compute.local.join import compacted
-from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.linear_operators import no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import of_one_sign
 from mz_dagster.compute.walk.operators import Bound, Walk
 from mz_dagster.errors import InternalError
@@ -127,7 +127,7 @@ class ContentWalk(Walk[pa.Table]):
         sizes = [self._largest(one) for one in node.inputs]
         cut = sizes.index(max(sizes))
         inputs = [None if i == cut else self._whole(one) for i, one in enumerate(node.inputs)]
-        portions = chain([plan_schema(node.inputs[cut]).empty_table()], self._portions(node.inputs[cut], rows))
+        portions = chain([no_updates_of(node.inputs[cut])], self._portions(node.inputs[cut], rows))
         for number, portion in enumerate(portions):
             # The errors of the other inputs pass once.
             failing = range(len(inputs)) if number == 0 else (cut,)
@@ -143,7 +143,7 @@ class ContentWalk(Walk[pa.Table]):
         return None if found is None else compacted(found, self._as_of)
 
     def _put_together(self, node: Physical, user: Physical | None) -> pa.Table:
-        parts, made = [plan_schema(node).empty_table()], 0
+        parts, made = [no_updates_of(node)], 0
         for one in self._portions(node, _rows_at_once(node), user):
             made += len(one)
             if made > budget().frame_rows:
