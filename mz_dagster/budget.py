@@ -121,6 +121,9 @@ class Budget:
         decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
+        sorted_rows: In so many rows of a join's input, keys that are asked for again are put in order to be searched.
+        loose_rows: In what is kept of a collection between steps, up to so many updates, and an eighth of all, came
+            since equal ones were summed, and may cancel.
         unbounded_rows: Batches of up to so many rows are read rather than their table's log asked within which bounds
             their columns are.
         handed_rows: Up to so many rows are read by this process and handed to Spark, which has no file to open for
@@ -206,6 +209,8 @@ class Budget:
     decoded_bytes: int = field(default_factory=_decoded_bytes)
     decoded_rows: int = 4_096
     ordered_rows: int = 20_000
+    sorted_rows: int = 64
+    loose_rows: int = 64
     unbounded_rows: int = 10_000
     handed_rows: int = 1_000
     handed_bytes: int = 1_000_000

@@ -3,8 +3,9 @@
 A step's joins look little collections up whole: a dimension is read, filtered and consolidated for each join over it,
 in each step, though it changes once a month. `KeptTables` keeps what was made of it.
 
-Invariant: a table is found only under the very files that it was made of, by their hashes, as `hot_files` has it; so
-it is never advanced or put right. One is kept for each key, of the files that were given last.
+Invariant: a table is found only under the very files that it was made of, by their hashes, as `hot_files` has it, or
+if these are the first of what there is: what came since can be added. One is kept for each key, of the files that were
+given last.
 
 Memory: a part of what columns of files may take, besides.
 """
@@ -30,14 +31,16 @@ class KeptTable:
     Attributes:
         files: The hashes of the files that it was made of.
         table: It.
-        as_of: Equal updates of it are summed as far as their times are not beyond this one, at which they all are.
-        last: The greatest time of an update in the files.
+        as_of: Equal updates of it were summed as far as their times are not beyond this one, at which they all are.
+        upper: All updates before this time are in it.
+        loose: About how many updates came since, which may cancel others.
     """
 
     files: tuple[str, ...]
     table: pa.Table
     as_of: int
-    last: int
+    upper: int
+    loose: int
 
 
 class KeptTables:
@@ -54,12 +57,12 @@ class KeptTables:
         self._bytes = 0
 
     def find(self, key: Hashable, files: tuple[str, ...]) -> KeptTable | None:
-        """Returns the table under a key, if it was made of these files."""
+        """Returns the table under a key, if it was made of these files, or of the first of them."""
         with self._lock:
             found = self._kept.pop(key, None)
             if found is not None:
                 self._kept[key] = found
-        return found if found is not None and found.files == files else None
+        return found if found is not None and found.files == files[: len(found.files)] else None
 
     def keep(self, key: Hashable, made: KeptTable) -> None:
         """Keeps a table instead of the one under its key, unless it is too large."""

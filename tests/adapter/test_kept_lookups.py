@@ -78,7 +78,32 @@ def test_what_did_not_change_is_not_read_again(connection: Connection, read_whol
     read_whole.clear()
     connection.execute("INSERT INTO t VALUES (4, 5)")
     check(connection)
-    assert "name" in read_whole
+    assert "name" not in read_whole, "what came since is added"
+
+
+def test_what_cancels_is_summed_once_there_is_much_of_it(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    keep = KeptTables.keep
+
+    def noted(self: KeptTables, key: Any, made: KeptTable) -> None:
+        sizes.append(made.table.num_rows)
+        keep(self, key, made)
+
+    monkeypatch.setattr(KeptTables, "keep", noted)
+    connection.execute("CREATE MATERIALIZED VIEW named AS SELECT t.v, u.name FROM t JOIN u ON t.k = u.k")
+    for n in range(12):
+        connection.execute(f"UPDATE u SET name = '{'xyz'[n % 3]}' WHERE k < 9")
+        connection.execute("INSERT INTO t VALUES (3, 4)")
+        held, asked = (
+            sorted(connection.execute(text).fetchall())
+            for text in ("SELECT * FROM named", "SELECT t.v, u.name FROM t JOIN u ON t.k = u.k")
+        )
+        assert held == asked
+    assert len(sizes) > 9
+    assert max(sizes) < 250, "else there would be 18 updates more of u after each of twelve"
+    assert sorted(sizes) != sizes
 
 
 def test_views_are_right_while_both_sides_change(connection: Connection) -> None:
@@ -119,17 +144,18 @@ def test_a_file_that_is_gone_is_told_though_what_it_held_is_kept(connection: Con
 def test_kept_tables_are_of_their_files_and_within_the_limit() -> None:
     table = pa.table({"a": pa.array(range(100), pa.int64())})
     kept = KeptTables(table.nbytes * 8 * 16)  # room for 16 of these
-    one = KeptTable(("f",), table, 4, 3)
+    one = KeptTable(("f",), table, 4, 5, 0)
     kept.keep("x", one)
     assert kept.find("x", ("f",)) is one
-    assert kept.find("x", ("f", "g")) is None
+    assert kept.find("x", ("f", "g")) is one, "more came since"
+    assert kept.find("x", ("g", "f")) is None
     for n in range(15):
         kept.keep(n, one)
     assert kept.find("x", ("f",)) is one
     kept.keep("last", one)
     assert kept.find(0, ("f",)) is None, "it was used least lately"
     assert kept.find("x", ("f",)) is one
-    kept.keep("x", KeptTable(("f",), pa.concat_tables([table] * 3), 4, 3))
+    kept.keep("x", KeptTable(("f",), pa.concat_tables([table] * 3), 4, 5, 0))
     assert kept.find("x", ("f",)) is None, "it would take more than an eighth of the room"
     assert kept.find(1, ("f",)) is one
     nothing = KeptTables(0)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.local.linear import mapped
-from mz_dagster.compute.local.matching import matches
+from mz_dagster.compute.local.matching import SortedKeys, matches, sorted_matches
 from mz_dagster.compute.local.sums import Sums, summed_by_key
 from mz_dagster.plan.physical import MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -57,7 +57,13 @@ def matched(given: pa.Table) -> object:
     return matches([(given.column(1), given.column(1))], len(given), len(given), 10 * len(given))
 
 
-@pytest.mark.parametrize("compute", [evaluated, summed, matched])
+def searched(given: pa.Table) -> object:
+    keys = SortedKeys.of(given.column(1))
+    assert keys is not None
+    return sorted_matches(given.column(1), keys, 10 * len(given))
+
+
+@pytest.mark.parametrize("compute", [evaluated, summed, matched, searched])
 def test_memory_grows_as_the_rows_do(compute: Callable[[pa.Table], object]) -> None:
     frames = {size: frame(size) for size in SIZES}
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mz_dagster.budget import Budget, EngineSetting, budget_of, engine_of
@@ -65,9 +66,17 @@ class Histories:
         return len(self.table(id, lower, upper))
 
     def kept_table(
-        self, key: object, id: GlobalId, lower: int, upper: int, make: Callable[[int], pa.Table]
+        self,
+        key: object,
+        id: GlobalId,
+        lower: int,
+        upper: int,
+        make: Callable[[int | None], pa.Table],
+        compacted: Callable[[pa.Table, int], pa.Table],
     ) -> pa.Table:
-        return make(lower - 1)
+        middle = self._source.randrange(lower + 1)
+        before = make(None).filter(pc.less(make(None).column("mz_timestamp"), middle))
+        return pa.concat_tables([compacted(before, lower - 1), make(middle)])
 
     def rows(self, id: GlobalId, upper: int) -> int:
         return len(self.table(id, None, upper))

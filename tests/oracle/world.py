@@ -144,7 +144,19 @@ class View:
 
 #: Where worlds compute: by the thresholds that users have, by Spark alone, and in this process however much it is, few
 #: rows at a time.
-BUDGETS = (Budget(), Budget.spark_alone(), replace(Budget.here_alone(), portion_rows=3, ordered_rows=0, decoded_rows=0))
+BUDGETS = (
+    Budget(),
+    Budget.spark_alone(),
+    replace(
+        Budget.here_alone(),
+        portion_rows=3,
+        ordered_rows=0,
+        decoded_rows=0,
+        sorted_rows=0,
+        loose_rows=0,
+        whole_rows=10**6,
+    ),
+)
 
 
 class World:

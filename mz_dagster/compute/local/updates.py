@@ -217,19 +217,19 @@ class UpdateOperators(LocalOperators):
         return read is not None and self._reads.rows(read.id, self._upper) <= budget().whole_rows
 
     def _little(self, node: Physical) -> pa.Table:
-        """Returns what `_all` does, in which what was taken back before the interval is gone."""
+        """Returns what `_all` does, in which most of what was taken back before the interval is gone."""
         known = identity(node)
         if known not in self._whole:
             id = _leaf(node).id
             self._whole[known] = self._reads.kept_table(
-                known, id, self._lower, self._upper, lambda time: compacted(self._all(node), time)
+                known, id, self._lower, self._upper, lambda since: self._all(node, since), compacted
             )
         return self._whole[known]
 
-    def _all(self, node: Physical) -> pa.Table:
-        """Returns all updates of what is linear over a collection, before the end of the interval."""
+    def _all(self, node: Physical, since: int | None = None) -> pa.Table:
+        """Returns all updates of what is linear over a collection before the interval's end, or those since a time."""
         read = _leaf(node)
-        rows = self._reads.read_table(read.id, None, self._upper, used_columns(node), read.where)
+        rows = self._reads.read_table(read.id, since, self._upper, used_columns(node), read.where)
         return self._over(node, rows.rename_columns(plan_schema(read).names))
 
     def _over(self, node: Physical, rows: pa.Table) -> pa.Table:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
+#: Of what is kept of a collection, this part of its updates may cancel, and `Budget.loose_rows`; then it is compacted.
+_LOOSE_PART = 8
+
 
 class StepReads:
     """Reads collections for the step of one; use it as a context manager, for as long as its frames are used.
@@ -214,33 +217,49 @@ class StepReads:
         return found
 
     def kept_table(
-        self, key: Hashable, id: GlobalId, lower: int, upper: int, make: Callable[[int], pa.Table]
+        self,
+        key: Hashable,
+        id: GlobalId,
+        lower: int,
+        upper: int,
+        make: Callable[[int | None], pa.Table],
+        compacted: Callable[[pa.Table, int], pa.Table],
     ) -> pa.Table:
         """Returns what is made of all updates of a collection before `upper`, kept from one step to the next.
+
+        What came since is added. Some updates before `lower` may cancel.
 
         Args:
             key: What names it, other than which updates there are.
             id: The collection.
             lower: Where the step's interval begins.
             upper: Where it ends.
-            make: Returns it, with equal updates summed where all of them are at most at a time that it is told. It
-                reads the collection by `read_table`.
+            make: Returns what is made of the updates from a time on, or of all, which it reads by `read_table`.
+            compacted: Returns updates with equal ones summed where they are at most at a time.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
         files = [file for batch in batches for file in batch.stats.file_list or ()]
         last = max((file.times[1] for file in files if file.times), default=upper)
         is_all_known = all(batch.stats.file_list is not None for batch in batches)
         if not is_all_known or last >= upper:
-            return make(lower - 1)
+            return compacted(make(None), lower - 1)
         hashes = tuple(file.hash for file in files)
         key = key, row.version  # with other columns the same files are other rows
         kept = self._here.kept.find(key, hashes)
-        if kept is not None and kept.as_of < lower and (kept.last <= kept.as_of or kept.as_of == lower - 1):
+        new = files if kept is None else files[len(kept.files) :]
+        if kept is None or kept.as_of >= lower or any(file.times and file.times[0] < kept.upper for file in new):
+            found, as_of, loose = compacted(make(None), lower - 1), lower - 1, self.new_rows(id, lower, upper)
+        else:
             self._here.check_files(row, batches, self._stored(row, batches, here=True))
             self._count(sum(batch.stats.rows for batch in batches))
-            return kept.table
-        found = make(lower - 1)
-        self._here.kept.keep(key, KeptTable(hashes, found, lower - 1, last))
+            if not new:
+                return kept.table
+            found, as_of, loose, more = kept.table, kept.as_of, kept.loose, make(kept.upper)
+            if more.num_rows:
+                found, loose = pa.concat_tables([found, more]).combine_chunks(), loose + more.num_rows
+            if loose > budget().loose_rows + found.num_rows // _LOOSE_PART:
+                found, as_of, loose = compacted(found, lower - 1), lower - 1, more.num_rows
+        self._here.kept.keep(key, KeptTable(hashes, found, as_of, upper, loose))
         return found
 
     def find_table(
