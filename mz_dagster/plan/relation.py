@@ -16,7 +16,7 @@ from itertools import chain
 from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.functions.aggregates.algebra import AggregateFunction
+from mz_dagster.functions.aggregates.algebra import AGGREGATES, AggregateFunction
 from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Subquery, columns_of, reads_now
 from mz_dagster.scalars.types import BOOL, INT8, MZ_TIMESTAMP, TEXT, Column, RelationType, ScalarType
 
@@ -386,6 +386,12 @@ class WindowFunction:
     frame: WindowFrame | None = None
     ignore_nulls: bool = False
     filter: int | None = None
+
+    @property
+    def aggregate(self) -> AggregateFunction | None:
+        """Which aggregate of the algebra it is; None if it is none."""
+        found = AGGREGATES.get(self.name)
+        return None if found is None or found.algebra is None else AggregateFunction(self.name)
 
     @property
     def positions(self) -> frozenset[int]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from itertools import chain
 from pathlib import Path
 
 import pytest
 
+from mz_dagster.compute.local import tournament, window_functions
+from mz_dagster.compute.spark.tournament import extremes
+from mz_dagster.compute.spark.window import positions
 from mz_dagster.errors import Error
 from mz_dagster.functions import AGGREGATES, OVERLOADS, TABLE_OVERLOADS
-from mz_dagster.functions.aggregates.algebra import Aggregated, AggregateFunction, Spelling
+from mz_dagster.functions.aggregates.algebra import AggregateClass, Aggregated, AggregateFunction, Spelling
 from mz_dagster.plan.relation import Reduce, Relation, inputs_of
 from mz_dagster.scalars.types import Kind
 from tests.sql.project import bind
@@ -88,3 +92,57 @@ def test_the_binder_takes_nothing_else(name: str) -> None:
             arguments, ordered = ((Kind.FLOAT8,), (kind,)) if one.ordered_set else ((kind,), ())
             with pytest.raises(Error, match=r"does not exist|is not supported"):
                 bind(_call(one, arguments, ordered))
+
+
+def _listed(tree: ast.Module) -> list[tuple[int, list[str]]]:
+    """Returns the lines of lists, tables and patterns that have names of aggregates, and these."""
+    found = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                given = [part.value for part in parts if isinstance(part, ast.Constant)]
+            case ast.Dict(keys=keys):
+                given = [key.value for key in keys if isinstance(key, ast.Constant)]
+            case ast.MatchOr(patterns=patterns):
+                values = [one.value for one in patterns if isinstance(one, ast.MatchValue)]
+                given = [one.value for one in values if isinstance(one, ast.Constant)]
+            case ast.Match(cases=cases):
+                values = [one.pattern.value for one in cases if isinstance(one.pattern, ast.MatchValue)]
+                given = [one.value for one in values if isinstance(one, ast.Constant)]
+            case _:
+                continue
+        names = [one for one in given if one in AGGREGATES and not AGGREGATES[one].hypothetical]
+        if len(names) > 1 and names != ["min", "max"]:  # Arrow's bounds are called so, too
+            found.append((node.lineno, names))
+    return found
+
+
+def test_there_is_no_second_table_of_names() -> None:
+    """Ranks are window functions, too, and so have a table there; the kernels of `&` and its like have their names."""
+    for path in sorted(_ROOT.rglob("*.py")):
+        if path.parent != _ROOM and not {"expressions", "numbers"} & set(path.parts):
+            assert _listed(ast.parse(path.read_text(encoding="utf-8"))) == [], path
+
+
+def _registered(tree: ast.Module) -> list[int]:
+    lines = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Aggregated")):
+                lines.append(node.lineno)
+            case ast.Subscript(value=ast.Name(id="AGGREGATES"), ctx=ast.Store()):
+                lines.append(node.lineno)
+    return lines
+
+
+def test_a_record_is_made_in_its_room() -> None:
+    allowed = {"algebra.py": 2, "spelled.py": 1}
+    for path in sorted(_ROOT.rglob("*.py")):
+        lines = _registered(ast.parse(path.read_text(encoding="utf-8")))
+        assert len(lines) <= (allowed.get(path.name, 0) if path.parent == _ROOM else 0), f"{path}: {lines}"
+
+
+def test_kernels_are_of_aggregates_that_they_can_compute() -> None:
+    for table in (tournament.KERNELS, extremes.KERNELS, positions.EXTREMES):
+        assert {one.aggregate_class for one in table if one is not None} == {AggregateClass.HIERARCHICAL}
+    assert {type(one) for one in window_functions.KERNELS} == {AggregateFunction}

@@ -19,7 +19,7 @@ from mz_dagster.compute.local import staged as staged_module
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.gathered import gathered_updates
 from mz_dagster.compute.local.staged import staged_updates
-from mz_dagster.compute.local.tournament import changed_levels
+from mz_dagster.compute.local.tournament import KERNELS, changed_levels
 from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.formalism import Update as Told
@@ -155,6 +155,14 @@ def test_the_state_is_the_tournament_recomputed_after_every_step(
                 lowest = {row[2:]: n for row, n in state.items() if not is_error(row) and row[0] == 0}
                 assert lowest == {row: n for row, n in whole.items() if not is_error(row)}
                 check_levels(node, state, ARITY)
+
+
+@pytest.mark.parametrize("name", [name for name in NODES if "extreme" in name])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_has_no_kernel_is_computed_by_its_algebra(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for one in list(KERNELS):
+        monkeypatch.delitem(KERNELS, one)
+    test_the_state_is_the_tournament_recomputed_after_every_step(name, seed, False, monkeypatch)
 
 
 @pytest.mark.parametrize("name", [name for name in NODES if name != "monotonic rows, each once"])

@@ -13,16 +13,19 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
-from mz_dagster.compute.algebra.frame import META, positional, spark_schema
+from mz_dagster.compute.algebra.frame import DIFF, META, positional, spark_schema
 from mz_dagster.compute.lookups.lookup_keys import fetched, key_schema
 from mz_dagster.compute.spark.staged import staged_updates
 from mz_dagster.compute.spark.state import FrameState, OwnState
+from mz_dagster.compute.spark.tournament.extremes import KERNELS, extreme
 from mz_dagster.compute.spark.tournament.gathered import TOO_MANY_ELEMENTS
 from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
@@ -43,7 +46,7 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import BOOL, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
+from mz_dagster.scalars.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.compute.reference import Content, Row, Update, at, exact, is_error
 from tests.compute.staged_reference import check_levels, never_retracted, result
 
@@ -334,6 +337,36 @@ def test_buckets_are_spared_in_many_histories(spark: SparkSession, seed: int) ->
 @pytest.mark.parametrize("seed", range(4))
 def test_the_state_is_the_tournament_recomputed_for_many_histories(spark: SparkSession, shape: str, seed: int) -> None:
     Life(spark, DEEP_SHAPES[shape], seed=100 + seed).run()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", [one for one in DEEP_SHAPES if "extreme" in one or "bits" in one])
+def test_what_has_no_kernel_is_computed_by_its_algebra(
+    spark: SparkSession, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for one in list(KERNELS):
+        monkeypatch.delitem(KERNELS, one)
+    Life(spark, DEEP_SHAPES[shape], seed=7).run()
+
+
+def test_workers_compute_what_has_no_kernel(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a group, and of the frames of a window."""
+    days = [date(2024, 2, 29), None, date(1969, 1, 1)]
+    rows = [(1, n, 6 - n, days[n], 2 - n % 2) for n in range(3)]
+    frame = spark.createDataFrame(rows, f"g int, n int, i int, d date, {DIFF} bigint")
+    window = Window.partitionBy("g").orderBy("n")
+
+    def found() -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+        wanted = [(BIT_XOR, "i", INT4), (BIT_AND, "i", INT4), (MAX, "d", DATE), (MIN, "d", DATE)]
+        whole = frame.groupBy().agg(*(extreme(one, sf.col(name), type_) for one, name, type_ in wanted))
+        until = frame.select(*(extreme(one, sf.col(name), type_, window) for one, name, type_ in wanted))
+        return sorted(map(tuple, whole.collect())), sorted(map(tuple, until.collect()), key=repr)
+
+    by_kernels = found()
+    assert by_kernels[0] == [(5, 4, days[0], days[2])]
+    for one in list(KERNELS):
+        monkeypatch.delitem(KERNELS, one)
+    assert found() == by_kernels
 
 
 def plan_of(frame: DataFrame) -> str:

@@ -26,10 +26,12 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, ensure_exact, position
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.expressions.outcome import first_errors
 from mz_dagster.compute.local.window_frames import Frames, Partitions
+from mz_dagster.compute.local.window_functions import KERNELS as LOCAL_KERNELS
 from mz_dagster.compute.local.window_functions import evaluated_functions
 from mz_dagster.compute.spark.tournament.versions import RowLayout
-from mz_dagster.compute.spark.window.positions import has_distance
+from mz_dagster.compute.spark.window.positions import EXTREMES, has_distance
 from mz_dagster.compute.spark.window.windowed import windowed
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Windowed
 from mz_dagster.plan.relation import (
     ColumnOrder,
@@ -283,9 +285,19 @@ def in_process(
 Ask = Callable[[Sequence[tuple[Row, int]], Sequence[Case], Sequence[ColumnOrder]], list[tuple[object, ...]]]
 
 
-@pytest.fixture(params=["spark", "this process"])
-def ask(request: pytest.FixtureRequest) -> Ask:
-    return in_process if request.param != "spark" else functools.partial(in_spark, request.getfixturevalue("spark"))
+#: By the algebra: without the kernels of aggregates, by which their references are used.
+WAYS = ("spark", "this process", "this process by the algebra", "spark by the algebra")
+
+
+@pytest.fixture(params=[*WAYS[:3], pytest.param(WAYS[3], marks=pytest.mark.deep)])
+def ask(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    if request.param.endswith("algebra"):
+        for one in AggregateFunction:
+            monkeypatch.delitem(LOCAL_KERNELS, one)
+            monkeypatch.delitem(EXTREMES, one, raising=False)
+    if request.param.startswith("this"):
+        return in_process
+    return functools.partial(in_spark, request.getfixturevalue("spark"))
 
 
 def random_bound(

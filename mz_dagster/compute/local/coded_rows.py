@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
@@ -126,6 +127,22 @@ class CodedRows:
         order = np.argsort(known)
         found: Codes = order[np.searchsorted(known, values, sorter=order)]
         return found
+
+    def coded_values(self, position: int, values: pa.Array) -> Codes:
+        """Returns the codes of values, as `coded` does those of integers.
+
+        Raises:
+            Declined: Values of this type are not looked up.
+        """
+        try:
+            found = pc.index_in(values, self._sorted[position])
+            new = pc.unique(values.filter(pc.and_(found.is_null(), values.is_valid())))
+            if len(new):
+                self._sorted[position] = pa.concat_arrays([self._sorted[position], new])
+                found = pc.index_in(values, self._sorted[position])
+        except pa.ArrowNotImplementedError as error:
+            raise Declined("values of such a type are aggregated") from error
+        return integers(pc.fill_null(pc.if_else(values.is_valid(), found.cast(pa.int64()), None), NULL))
 
     def comparable(self, position: int, codes: Codes) -> Codes:
         """Returns codes of a column with one code for all equal values."""

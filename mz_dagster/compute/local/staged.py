@@ -29,7 +29,7 @@ from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
-from mz_dagster.compute.local.tournament import Rows, Tournament, bits_of_places, changed_levels
+from mz_dagster.compute.local.tournament import KERNELS, Rows, Tournament, changed_levels, of_places
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
@@ -117,7 +117,7 @@ class _Tournament:
         cells = codes.columns
         stages = Tournament(
             self._node.function, self._node.group, self._buckets, self._levels, self._node.last_level, self._has_all,
-            budget().versioned_rows - self._versioned, codes,
+            budget().versioned_rows - self._versioned, codes, [column.type for column in self._columns],
         )  # fmt: skip
         own = tuple(one[:count] for one in cells), tuple(one[count:] for one in cells)
         bucket = np.array([one % self._buckets[0] for one in hashes], np.int64)
@@ -317,15 +317,15 @@ class _Tournament:
             if position in self._node.group:
                 found.append(codes[0])
                 continue
-            match next(functions):
-                case AggregateFunction.MIN:
-                    found.append(min(codes))
-                case AggregateFunction.MAX:
-                    found.append(max((code for code in codes if code != NULL), default=NULL))
-                case bits:
-                    counts, own = np.array([*content.values()], np.int64), np.array(codes, np.int64)
-                    place = np.zeros(1, np.int64)
-                    found.append(int(bits_of_places(bits, self._codes, position, own, counts, place)[0]))
+            one = next(functions)
+            if one is AggregateFunction.MIN and one in KERNELS:
+                found.append(min(codes))
+            elif one is AggregateFunction.MAX and one in KERNELS:
+                found.append(max((code for code in codes if code != NULL), default=NULL))
+            else:
+                counts, own = np.array([*content.values()], np.int64), np.array(codes, np.int64)
+                place, type_ = np.zeros(1, np.int64), self._columns[position].type
+                found.append(int(of_places(one, self._codes, type_, position, own, counts, place)[0]))
         return {tuple(found): 1}
 
     def _table(self) -> pa.Table:

@@ -9,8 +9,10 @@ Memory: a few integers for each row of the places that change, and column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +20,10 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.errors import InternalError
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, TopRows
+from mz_dagster.scalars.types import ScalarType
+from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums
 
 Codes = NDArray[np.int64]
@@ -86,6 +89,7 @@ class Tournament:
         keeps_all: Whether the state has the levels below that, too.
         most: How many rows versions may have, all in all.
         codes: Of the rows.
+        types: Of the columns.
     """
 
     function: TopRows | Extremes
@@ -96,6 +100,7 @@ class Tournament:
     keeps_all: bool
     most: int
     codes: CodedRows
+    types: Sequence[ScalarType]
 
 
 def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) -> list[tuple[int, Rows]] | None:
@@ -210,44 +215,89 @@ def _extreme(stages: Tournament, function: Extremes, rows: Rows, counts: Codes, 
         if position in stages.group or not len(first):
             cells.append(codes[first])
             continue
-        match next(functions):
-            case AggregateFunction.MIN:
-                cells.append(np.minimum.reduceat(codes, first))
-            case AggregateFunction.MAX:
-                greatest = np.maximum.reduceat(np.where(codes == NULL, -1, codes), first)
-                cells.append(np.where(greatest < 0, NULL, greatest))
-            case bits:
-                cells.append(bits_of_places(bits, stages.codes, position, codes, counts, first))
+        cells.append(of_places(next(functions), stages.codes, stages.types[position], position, codes, counts, first))
     return Rows(rows.bucket[first], rows.group[first], tuple(cells), np.full(len(first), sign))
 
 
-def bits_of_places(
-    function: AggregateFunction, coded: CodedRows, position: int, codes: Codes, counts: Codes, first: NDArray[np.int64]
+def of_places(
+    function: AggregateFunction,
+    coded: CodedRows,
+    type_: ScalarType,
+    position: int,
+    codes: Codes,
+    counts: Codes,
+    first: NDArray[np.int64],
 ) -> Codes:
-    """Returns the codes of what the bits of the values of each place come to.
+    """Returns the codes of what an aggregate is of the values of each place; NULL of none.
 
     Args:
-        function: How bits are put together.
+        function: Which.
         coded: The coded rows.
+        type_: The column's.
         position: Which column it is.
         codes: The values' codes, place by place.
         counts: How often each row is there.
         first: Where places begin.
     """
-    is_null = codes == NULL
-    values = np.append(coded.integers(position), 0)[np.where(is_null, -1, codes)]
-    match function:
-        case AggregateFunction.BIT_AND:
-            found = np.bitwise_and.reduceat(np.where(is_null, -1, values), first)
-        case AggregateFunction.BIT_OR:
-            found = np.bitwise_or.reduceat(np.where(is_null, 0, values), first)
-        case AggregateFunction.BIT_XOR:
-            # Two of a kind cancel out.
-            found = np.bitwise_xor.reduceat(np.where(is_null | (counts % 2 == 0), 0, values), first)
-        case _:
-            raise InternalError(f"{function.value} of a group is not that of its parts")
-    nothing = np.logical_and.reduceat(is_null, first)
-    return np.where(nothing, NULL, coded.coded(position, np.where(nothing, 0, found)))
+    kernel = KERNELS.get(function)
+    if kernel is None:
+        return _by_algebra(function, coded, type_, position, codes, counts, first)
+    return kernel(coded, position, codes, counts, first)
+
+
+def _least(coded: CodedRows, position: int, codes: Codes, counts: Codes, first: Codes) -> Codes:
+    found: Codes = np.minimum.reduceat(codes, first)
+    return found
+
+
+def _greatest(coded: CodedRows, position: int, codes: Codes, counts: Codes, first: Codes) -> Codes:
+    found: Codes = np.maximum.reduceat(np.where(codes == NULL, -1, codes), first)
+    return np.where(found < 0, NULL, found)
+
+
+def _bits(fold: np.ufunc, none: int) -> Kernel:
+    """Returns the kernel that puts bits together; of XOR, two of a kind cancel out."""
+
+    def of_bits(coded: CodedRows, position: int, codes: Codes, counts: Codes, first: Codes) -> Codes:
+        is_null = codes == NULL
+        values = np.append(coded.integers(position), 0)[np.where(is_null, -1, codes)]
+        absent = is_null | (counts % 2 == 0) if fold is np.bitwise_xor else is_null
+        found = fold.reduceat(np.where(absent, none, values), first)
+        nothing = np.logical_and.reduceat(is_null, first)
+        return np.where(nothing, NULL, coded.coded(position, np.where(nothing, 0, found)))
+
+    return of_bits
+
+
+#: Of the coded rows, a position, the values' codes place by place, how often each is there, and where places begin: the
+#: codes of what places come to.
+Kernel: TypeAlias = Callable[[CodedRows, int, Codes, Codes, Codes], Codes]
+#: What makes one value of a place's; of an aggregate that is not here its algebra does.
+KERNELS: dict[AggregateFunction, Kernel] = {
+    AggregateFunction.MIN: _least,
+    AggregateFunction.MAX: _greatest,
+    AggregateFunction.BIT_AND: _bits(np.bitwise_and, -1),
+    AggregateFunction.BIT_OR: _bits(np.bitwise_or, 0),
+    AggregateFunction.BIT_XOR: _bits(np.bitwise_xor, 0),
+}
+
+
+def _by_algebra(
+    function: AggregateFunction,
+    coded: CodedRows,
+    type_: ScalarType,
+    position: int,
+    codes: Codes,
+    counts: Codes,
+    first: NDArray[np.int64],
+) -> Codes:
+    """Returns the codes of what the algebra makes of each place, in Python."""
+    algebra = function.record.of_type(type_)
+    cells = plain_cells(coded.decoded(position, codes), type_)
+    rows = [((cell,), count) for cell, count in zip(cells, counts.tolist(), strict=True)]
+    ends = [*first.tolist(), len(rows)]
+    found = [algebra.value(rows[begin:end]) for begin, end in pairwise(ends)]
+    return coded.coded_values(position, stored_cells(found, type_))
 
 
 def _numbered(columns: Sequence[Codes], rows: int) -> Codes:

@@ -10,7 +10,7 @@ what is not positive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,11 +27,14 @@ from mz_dagster.compute.local.expressions.numbers import halves, integers, nulls
 from mz_dagster.compute.local.expressions.outcome import Evaluated, as_mask
 from mz_dagster.compute.local.window_frames import FAR, Frames, Integers, Partitions, Span
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE, NUMERIC_OVERFLOW, out_of_range
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import WindowFunction
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from mz_dagster.storage.row_numbers import whole
 
 #: Integers of 64 bits, or Python's.
@@ -78,22 +81,12 @@ class _Function:
                 return Evaluated(self._moved())
             case "first_value" | "last_value" | "nth_value":
                 return self._value()
-            case "count":
-                return Evaluated(self._stored(_over(self._spans(), _until(self._counts()))))
-            case "sum":
-                return self._sum()
-            case "exact_sum":
-                return Evaluated(self._exact_sum())
-            case "min" | "max":
-                return Evaluated(self._extreme())
-            case "bit_and" | "bit_or" | "bit_xor":
-                return Evaluated(self._bits())
-            case "array_agg":
-                return Evaluated(self._array())
-            case "string_agg":
-                return Evaluated(self._text())
             case name:
-                raise InternalError(f"{name} is no window function")
+                aggregate = self.function.aggregate
+                if aggregate is None:
+                    raise InternalError(f"{name} is no window function")
+                kernel = KERNELS.get(aggregate)
+                return self._by_algebra(aggregate) if kernel is None else kernel(self)
 
     # ---- places
 
@@ -190,6 +183,9 @@ class _Function:
 
     # ---- aggregates of frames
 
+    def _count(self) -> Evaluated:
+        return Evaluated(self._stored(_over(self._spans(), _until(self._counts()))))
+
     def _sum(self) -> Evaluated:
         counts, spans = self._counts(), self._spans()
         found = self._column(0).take(pa.array(self.row))
@@ -213,20 +209,42 @@ class _Function:
         overflow = NUMERIC_OVERFLOW if kind is Kind.NUMERIC else out_of_range(kind)
         return _with_errors(self._stored(np.where(wrong, 0, sums), is_null | wrong), wrong, overflow)
 
-    def _exact_sum(self) -> pa.Array:
+    def _exact_sum(self) -> Evaluated:
         """Returns the sums of floats, or of products of two, as texts."""
-        counts, spans, parts = self._counts(), self._spans(), self.partitions
+        counts = self._counts()
         found = [self._column(n).take(pa.array(self.row)).to_pylist() for n in range(len(self.function.arguments))]
         values = [one if there else None for one, there in zip(found[0], counts.tolist(), strict=True)]
         factors = found[1] if len(found) > 1 else [1.0] * len(values)
-        # From 1 in each partition; an empty span has nothing.
+        sums: list[str | None] = []
+        for own, frames in self._frames_of_partitions():
+            sums += exact_sums_of_frames(values[own], factors[own], frames)
+        return Evaluated(pa.array(sums, pa.string()))
+
+    def _by_algebra(self, function: AggregateFunction) -> Evaluated:
+        """Returns what the algebra makes of each frame, in Python: of parts that are merged."""
+        algebra, types = function.record.of_type(self.function.type), self.frames.types
+        columns = [
+            plain_cells(self._column(n).take(pa.array(self.row)), types[position])
+            for n, position in enumerate(self.function.arguments)
+        ]
+        cells = zip(*columns, strict=True) if columns else [()] * len(self.row)
+        rows = [row if passes else None for row, passes in zip(cells, self._passes().tolist(), strict=True)]
+        found: list[Any] = []
+        for own, frames in self._frames_of_partitions():
+            found += algebra.of_frames(rows[own], frames)
+        errors = [str(one) if isinstance(one, SqlFailure) else None for one in found]
+        values = stored_cells([None if isinstance(one, SqlFailure) else one for one in found], self.function.type)
+        return Evaluated(values, pa.array(errors, pa.string())) if any(errors) else Evaluated(values)
+
+    def _frames_of_partitions(self) -> Iterator[tuple[slice, list[list[int]]]]:
+        """Yields the places of each partition, and the first and last of each span of its rows' frames, from 1 on."""
+        spans, parts = self._spans(), self.partitions
+        # An empty span has nothing.
         edges = [[lo - parts.begin + 1, np.maximum(hi, lo - 1) - parts.begin + 1] for lo, hi in spans]
         frames = np.stack([edge for span in edges for edge in span], axis=1).tolist()
-        sums: list[str | None] = []
         for begin in np.flatnonzero(parts.begin == parts.at).tolist():
             own = slice(begin, int(parts.end[begin]) + 1)
-            sums += exact_sums_of_frames(values[own], factors[own], frames[own])
-        return pa.array(sums, pa.string())
+            yield own, frames[own]
 
     def _counts(self) -> Integers:
         """Returns 1 for each row that counts, 0 for others."""
@@ -239,20 +257,19 @@ class _Function:
             return np.full(len(self.row), True)
         return as_mask(whole(self.rows.table.column(self.function.filter)).take(pa.array(self.row)))
 
-    def _extreme(self) -> pa.Array:
+    def _extreme(self, fold: np.ufunc, none: int) -> Evaluated:
         """Returns the least or greatest value of each frame: values have the order of their codes."""
-        position, is_least = self.function.arguments[0], self.function.name == "min"
-        none = NULL if is_least else -1
+        position = self.function.arguments[0]
         codes = np.where(self._counts() > 0, self.rows.compared[position][self.row], none)
-        codes = _folded(codes, self._spans(), np.minimum if is_least else np.maximum, none)
-        return self.rows.decoded(position, np.where(codes == none, NULL, codes))
+        codes = _folded(codes, self._spans(), fold, none)
+        return Evaluated(self.rows.decoded(position, np.where(codes == none, NULL, codes)))
 
-    def _array(self) -> pa.Array:
-        return arrays(self._column(0), *self._seen(self._passes()), arrow_type(self.function.type))
+    def _array(self) -> Evaluated:
+        return Evaluated(arrays(self._column(0), *self._seen(self._passes()), arrow_type(self.function.type)))
 
-    def _text(self) -> pa.Array:
+    def _text(self) -> Evaluated:
         seen = self._seen(self._passes() & self._kept())
-        return texts(self._column(0), self._column(1), *seen, arrow_type(self.function.type))
+        return Evaluated(texts(self._column(0), self._column(1), *seen, arrow_type(self.function.type)))
 
     def _seen(self, kept: NDArray[np.bool_]) -> tuple[Integers, Integers]:
         """Returns the coded rows of all frames, those that are kept, and how many each frame has."""
@@ -266,21 +283,20 @@ class _Function:
         frame = np.repeat(np.arange(len(lo)) // len(spans), lengths)[kept[place]]
         return self.row[place[kept[place]]], np.bincount(frame, minlength=len(self.row))
 
-    def _bits(self) -> pa.Array:
+    def _bits(self, fold: np.ufunc, none: int) -> Evaluated:
         counts, spans = self._counts(), self._spans()
-        fold, none = {
-            "bit_and": (np.bitwise_and, -1), "bit_or": (np.bitwise_or, 0), "bit_xor": (np.bitwise_xor, 0)
-        }[self.function.name]  # fmt: skip
-        values, _ = self._integers(0)
-        values = np.where(counts > 0, values, none)
-        if self.function.name == "bit_xor":
-            running = np.append(0, np.bitwise_xor.accumulate(values)) if len(values) else np.zeros(1, np.int64)
-            found = np.zeros_like(values)
-            for lo, hi in spans:
-                found ^= running[np.maximum(hi + 1, lo)] ^ running[lo]
-        else:
-            found = _folded(values, spans, fold, none)
-        return self._stored(found, _over(spans, _until(counts)) == 0)
+        values = np.where(counts > 0, self._integers(0)[0], none)
+        return Evaluated(self._stored(_folded(values, spans, fold, none), _over(spans, _until(counts)) == 0))
+
+    def _odd_bits(self) -> Evaluated:
+        """Returns the bits that an odd number of values have, by running ones."""
+        counts, spans = self._counts(), self._spans()
+        values = np.where(counts > 0, self._integers(0)[0], 0)
+        running = np.append(0, np.bitwise_xor.accumulate(values)) if len(values) else np.zeros(1, np.int64)
+        found = np.zeros_like(values)
+        for lo, hi in spans:
+            found ^= running[np.maximum(hi + 1, lo)] ^ running[lo]
+        return Evaluated(self._stored(found, _over(spans, _until(counts)) == 0))
 
     def _spans(self) -> list[Span]:
         """Returns the places that each row's frame holds, in order."""
@@ -307,6 +323,21 @@ class _Function:
         if pa.types.is_decimal(type_):
             return _decimals(values, is_null, type_)
         return pa.array(values.astype(np.int64), mask=is_null).cast(type_)
+
+
+#: What evaluates aggregates over frames; of one that is not here its algebra merges the parts.
+KERNELS: dict[AggregateFunction, Callable[[_Function], Evaluated]] = {
+    AggregateFunction.COUNT: _Function._count,
+    AggregateFunction.SUM: _Function._sum,
+    AggregateFunction.EXACT_SUM: _Function._exact_sum,
+    AggregateFunction.MIN: lambda function: function._extreme(np.minimum, NULL),
+    AggregateFunction.MAX: lambda function: function._extreme(np.maximum, -1),
+    AggregateFunction.BIT_AND: lambda function: function._bits(np.bitwise_and, -1),
+    AggregateFunction.BIT_OR: lambda function: function._bits(np.bitwise_or, 0),
+    AggregateFunction.BIT_XOR: _Function._odd_bits,
+    AggregateFunction.ARRAY_AGG: _Function._array,
+    AggregateFunction.STRING_AGG: _Function._text,
+}
 
 
 def _with_errors(values: pa.Array, wrong: NDArray[np.bool_], error: str) -> Evaluated:

@@ -21,11 +21,14 @@ from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 from mz_dagster.functions.aggregates.sums import ExactSum, nearest_float8
+from mz_dagster.functions.errors import NUMERIC_OVERFLOW, failure, out_of_range
 from mz_dagster.functions.numbers.unconstrained_sums import sum_digits, sum_places, total
-from mz_dagster.functions.registry import PURE
+from mz_dagster.functions.registry import PURE, SqlFailure
 from mz_dagster.functions.value_order import order_key
 from mz_dagster.scalars.types import Kind, ScalarType
 
+#: The integers that the kinds hold end before these.
+_MOST = {Kind.INT2: 2**15, Kind.INT4: 2**31, Kind.INT8: 2**63}
 _EXACT = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
@@ -189,6 +192,11 @@ class Aggregated:
     terms: tuple[str, ...] = ()
     algebra: type[Algebra] | None = None
 
+    def of_type(self, type_: ScalarType) -> Algebra:
+        """Returns the algebra of an aggregate that has one, with a result of a type."""
+        assert self.algebra is not None, f"{self.name} is spelled in others"
+        return self.algebra(type_)
+
     @property
     def kinds(self) -> tuple[Kind | None, ...]:
         """The kinds that its first argument may have."""
@@ -238,7 +246,11 @@ class Algebra(ABC):
         """Returns what rows come to and those that follow them."""
 
     def finish(self, whole: Any) -> Any:
-        """Returns the result of what all rows come to, at least one."""
+        """Returns the result of what all rows come to, at least one.
+
+        Raises:
+            SqlFailure: Its type cannot hold it.
+        """
         return whole
 
     def value(self, rows: Iterable[tuple[Sequence[Any], int]]) -> Any:
@@ -255,7 +267,9 @@ class Algebra(ABC):
         return not (self.ignores_nulls and cells and cells[0] is None)
 
     def of_frames(self, rows: Sequence[Sequence[Any] | None], frames: Sequence[Sequence[int]]) -> list[Any]:
-        """Returns the aggregate of each frame of a partition; a row costs some merges, however wide its frame is.
+        """Returns the aggregate of each frame of a partition, or how it fails.
+
+        A row costs some merges, however wide its frame is.
 
         Args:
             rows: In order; None for one that the filter leaves out.
@@ -273,8 +287,14 @@ class Algebra(ABC):
             whole: tuple[Any] | None = None
             for i in range(0, len(frame), 2):
                 whole = self._merged(whole, self._of_span(levels, frame[i] - 1, frame[i + 1]))
-            found.append(None if whole is None else self.finish(whole[0]))
+            found.append(None if whole is None else self._outcome(whole[0]))
         return found
+
+    def _outcome(self, whole: Any) -> Any:
+        try:
+            return self.finish(whole)
+        except SqlFailure as failed:
+            return failed
 
     def _of_span(self, levels: Sequence[Sequence[tuple[Any] | None]], lo: int, hi: int) -> tuple[Any] | None:
         before: tuple[Any] | None = None
@@ -424,7 +444,16 @@ class _Sum(Algebra):
             case Kind.UNCONSTRAINED:
                 return total([*whole], [digits for _, digits in whole.values()])
             case _:
-                return whole[1] if whole[0] else None
+                return self._fitting(whole[1]) if whole[0] else None
+
+    def _fitting(self, value: Any) -> Any:
+        """Returns an integer or a numeric that its type can hold."""
+        kind = self.type.kind
+        if kind is Kind.NUMERIC and value.copy_abs() >= Decimal(f"1e{38 - self.type.scale}"):
+            raise failure(NUMERIC_OVERFLOW)
+        if kind in _MOST and not -_MOST[kind] <= value < _MOST[kind]:
+            raise failure(out_of_range(kind))
+        return value
 
     def _narrowed(self, value: float | None) -> float | None:
         return None if value is None else PURE["cast_float8_to_float4"](value)

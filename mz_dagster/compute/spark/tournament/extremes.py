@@ -9,18 +9,20 @@ Cost: one aggregation of the frame, without a shuffle if it is parted by bucket.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mz_dagster.compute.algebra.frame import DIFF
+from mz_dagster.compute.spark.expressions.pure import plain_form, plain_type, restored
 from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
-from mz_dagster.errors import InternalError
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.window import WindowSpec
 
 
 def extremes(frame: DataFrame, shape: RowLayout, function: Extremes, keys: Sequence[str], subject: Column) -> DataFrame:
@@ -30,7 +32,8 @@ def extremes(frame: DataFrame, shape: RowLayout, function: Extremes, keys: Seque
     """
     results: list[Column] = []
     for position, one in zip(shape.others, function.functions, strict=True):
-        results.append(extreme(one, sf.col(f"c{position}")).alias(f"mz_result_{position}"))
+        found = extreme(one, sf.col(f"c{position}"), shape.relation_type.columns[position].type)
+        results.append(found.alias(f"mz_result_{position}"))
     gathered = grouped_with_bystanders(frame, shape, keys, subject, results)
     data = [
         sf.when(subject, sf.col(f"mz_result_{position}")).otherwise(sf.col(f"mz_own_{position}")).alias(f"c{position}")
@@ -42,21 +45,33 @@ def extremes(frame: DataFrame, shape: RowLayout, function: Extremes, keys: Seque
     return gathered.select(*keys, *data, *signs, sf.col(DIFF))
 
 
-def extreme(function: AggregateFunction, value: Column) -> Column:
-    """Returns the aggregate of `value` over rows that have a diff; all functions but `BIT_XOR` do without."""
-    match function:
-        case AggregateFunction.MIN:
-            return sf.min(value)
-        case AggregateFunction.MAX:
-            return sf.max(value)
-        case AggregateFunction.BIT_AND:
-            return sf.bit_and(value)
-        case AggregateFunction.BIT_OR:
-            return sf.bit_or(value)
-        case AggregateFunction.BIT_XOR:
-            return sf.bit_xor(sf.when(sf.pmod(sf.col(DIFF), sf.lit(2)) == 1, value).otherwise(value.bitwiseXOR(value)))
-        case _:
-            raise InternalError(f"{function.value} of a group is not that of its parts")
+#: What aggregates a column over rows that have a diff; of an aggregate that is not here workers do, by its algebra.
+KERNELS: dict[AggregateFunction, Callable[[Column], Column]] = {
+    AggregateFunction.MIN: lambda value: sf.min(value),
+    AggregateFunction.MAX: lambda value: sf.max(value),
+    AggregateFunction.BIT_AND: lambda value: sf.bit_and(value),
+    AggregateFunction.BIT_OR: lambda value: sf.bit_or(value),
+    # An even number leaves nothing of a value, which is 0 if there is one.
+    AggregateFunction.BIT_XOR: lambda value: sf.bit_xor(
+        sf.when(sf.pmod(sf.col(DIFF), sf.lit(2)) == 1, value).otherwise(value.bitwiseXOR(value))
+    ),
+}
+
+
+def extreme(function: AggregateFunction, value: Column, type_: ScalarType, over: WindowSpec | None = None) -> Column:
+    """Returns the aggregate of `value`, of a type, over rows that have a diff; of a group, or of a window's frame."""
+    kernel = KERNELS.get(function)
+    if kernel is not None:
+        return kernel(value) if over is None else kernel(value).over(over)
+    algebra = function.record.of_type(type_)
+    row = sf.struct(plain_form(value, type_).alias("value"), sf.col(DIFF).alias("times"))
+    listed = sf.collect_list(sf.when(value.isNotNull(), row))
+    listed = listed if over is None else listed.over(over)
+
+    def aggregated(rows: Sequence[Any]) -> Any:
+        return algebra.value([((one["value"],), one["times"]) for one in rows])
+
+    return restored(sf.udf(aggregated, plain_type(type_), useArrow=True)(listed), type_)
 
 
 def grouped_with_bystanders(

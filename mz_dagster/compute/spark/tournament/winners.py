@@ -79,14 +79,16 @@ def _first_times(rows: DataFrame, shape: RowLayout) -> DataFrame:
 
 def _extremes(rows: DataFrame, shape: RowLayout, function: Extremes) -> DataFrame:
     names = [f"c{position}" for position in shape.others]
-    by_name = list(zip(function.functions, names, strict=True))
-    at_once = [extreme(one, sf.col(name)).alias(name) for one, name in by_name]
+    types = [shape.relation_type.columns[position].type for position in shape.others]
+    by_name = list(zip(function.functions, names, types, strict=True))
+    at_once = [extreme(one, sf.col(name), type_).alias(name) for one, name, type_ in by_name]
     each_time = rows.groupBy(*shape.group_names, TIME, ERROR).agg(sf.sum(DIFF).alias(DIFF), *at_once)
     in_order = Window.partitionBy(*shape.group_names, ERROR).orderBy(TIME)
     until, before = (in_order.rowsBetween(Window.unboundedPreceding, last) for last in (0, -1))
 
     def over(window: WindowSpec) -> Column:
-        return sf.struct(_one(), *(extreme(one, sf.col(name)).over(window).alias(name) for one, name in by_name))
+        found = (extreme(one, sf.col(name), type_, window).alias(name) for one, name, type_ in by_name)
+        return sf.struct(_one(), *found)
 
     running = each_time.select(
         *shape.group_names, TIME, DIFF, ERROR, over(until).alias("mz_until"), over(before).alias("mz_before"),

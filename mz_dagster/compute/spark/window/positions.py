@@ -27,19 +27,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mz_dagster.compute.algebra.frame import spark_type
 from mz_dagster.compute.spark.expressions import emit, literal
 from mz_dagster.compute.spark.expressions.emitted import literal_infinity
+from mz_dagster.compute.spark.expressions.pure import plain_form, plain_type, restored
 from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.sums import sum_types
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.aggregates.sums import exact_sums_of_frames
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
-from mz_dagster.scalars.types import FLOAT8, INT8, TIMESTAMP, Kind
+from mz_dagster.scalars.types import FLOAT8, INT8, TIMESTAMP, Kind, array_of
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.late_pyspark import types
@@ -132,17 +134,17 @@ class Positions:
         made = _let(
             sorted_arrays, lambda p: sf.transform(p.getField("rows"), lambda one: self._made(p, one.getField("row")))
         )
-        exact = [i for i, one in self.functions if one.name == "exact_sum"]
+        exact = [(i, one) for i, one in self.functions if in_python(one)]
         if not exact:
             return collected.select(sf.inline(made)).select("row.*", "made.*")
-        sums = [_exact_sums(sf.col(_MADE), i).alias(f"mz_sums_{i}") for i in exact]
+        sums = [self._of_frames(sf.col(_MADE), i, one).alias(f"mz_sums_{i}") for i, one in exact]
         summed = collected.select(made.alias(_MADE)).select(_MADE, *sums)
         with_sums = sf.transform(
             _MADE,
             lambda one, n: sf.struct(
                 one.getField("row").alias("row"),
                 one.getField("made").alias("made"),
-                sf.struct(*(sf.get(f"mz_sums_{i}", n).alias(f"mz_result_{i}") for i in exact)).alias("sums"),
+                sf.struct(*(sf.get(f"mz_sums_{i}", n).alias(f"mz_result_{i}") for i, _ in exact)).alias("sums"),
             ),
         )
         return summed.select(sf.inline(with_sums)).select("row.*", "made.*", "sums.*")
@@ -201,30 +203,46 @@ class Positions:
             )
             return sf.transform(sf.flatten(parts), lambda other: other.getField("row").getField(name))
 
-        match one.name:
-            case "count":
+        if one.aggregate in EXTREMES:
+            return [(f"mz_result_{i}", EXTREMES[one.aggregate].of_list(slices(f"mz_value_{i}"), spark_type(one.type)))]
+        if in_python(one):
+            places = sf.flatten(sf.transform(spans, lambda span: sf.array(span["lo"], span["hi"])))
+            return [(f"mz_frame_{i}", places)]
+        match one.aggregate:
+            case AggregateFunction.COUNT:
                 return [(f"mz_result_{i}", _total(rows, spans, f"mz_until_count_{i}", "bigint"))]
-            case "sum":
+            case AggregateFunction.SUM:
                 made = [(f"mz_sum_count_{i}", _total(rows, spans, f"mz_until_count_{i}", "bigint"))]
                 return made + [
                     (f"mz_sum_{part}_{i}", _total(rows, spans, f"mz_until_{part}_{i}", spark_type(type_)))
                     for part, type_ in sum_types(self.shape, one).items()
                 ]
-            case "min":
-                return [(f"mz_result_{i}", sf.array_min(slices(f"mz_value_{i}")))]
-            case "max":
-                return [(f"mz_result_{i}", sf.array_max(slices(f"mz_value_{i}")))]
-            case "bit_and" | "bit_or" | "bit_xor":
-                return [(f"mz_result_{i}", _bits(one, slices(f"mz_value_{i}")))]
-            case "exact_sum":
-                places = sf.flatten(sf.transform(spans, lambda span: sf.array(span["lo"], span["hi"])))
-                return [(f"mz_frame_{i}", places)]
-            case "array_agg" | "string_agg":
+            case AggregateFunction.ARRAY_AGG | AggregateFunction.STRING_AGG:
                 return [(f"mz_list_{i}", sf.filter(slices(f"mz_found_{i}"), lambda found: found.isNotNull()))]
-            case "first_value" | "last_value" | "nth_value":
+            case None if one.name in ("first_value", "last_value", "nth_value"):
                 return [(f"mz_result_{i}", self._value(partition, row, spans, i, one))]
             case _:
                 raise InternalError(f"{one.name} has no frame")
+
+    def _of_frames(self, made: Column, i: int, one: WindowFunction) -> Column:
+        """Returns what a function is of each row's frame, by place, on a worker: exact sums, or what has no kernel."""
+
+        def parts(struct: str, name: str) -> Column:
+            return sf.transform(made, lambda row: row.getField(struct).getField(f"mz_{name}_{i}"))
+
+        if one.aggregate is AggregateFunction.EXACT_SUM:
+            sums = sf.udf(exact_sums_of_frames, types.ArrayType(types.StringType()), useArrow=True)
+            return sums(parts("row", "value"), parts("row", "factor"), parts("made", "frame"))
+        assert one.aggregate is not None
+        algebra = one.aggregate.record.of_type(one.type)
+
+        def merged(values: Sequence[Any], frames: Sequence[Sequence[int]]) -> list[Any]:
+            return algebra.of_frames([(value,) for value in values], frames)
+
+        type_ = array_of(one.type)
+        argument = array_of(self.shape.relation_type.columns[one.arguments[0]].type)
+        by_place = sf.udf(merged, plain_type(type_), useArrow=True)
+        return restored(by_place(plain_form(parts("row", "value"), argument), parts("made", "frame")), type_)
 
     def _value(self, partition: Column, row: Column, spans: Column, i: int, one: WindowFunction) -> Column:
         """Returns the first, last or n-th value of the intervals; among those that are not NULL, if so asked."""
@@ -397,31 +415,49 @@ class Positions:
         return operation(own, literal(Literal(distance, type_))).try_cast(spark_type(type_))
 
 
-def _exact_sums(made: Column, i: int) -> Column:
-    """Returns the exact sums of each row's frame, by place."""
+class Extreme(NamedTuple):
+    """How Spark aggregates values of a frame, NULLs left out.
 
-    def parts(struct: str, name: str) -> Column:
-        return sf.transform(made, lambda one: one.getField(struct).getField(f"mz_{name}_{i}"))
+    Attributes:
+        of_frame: A column over a window.
+        of_list: An array of them, and their type.
+    """
 
-    in_python = sf.udf(exact_sums_of_frames, types.ArrayType(types.StringType()), useArrow=True)
-    return in_python(parts("row", "value"), parts("row", "factor"), parts("made", "frame"))
+    of_frame: Callable[[Column], Column]
+    of_list: Callable[[Column, str], Column]
 
 
-def _bits(function: WindowFunction, values: Column) -> Column:
+def _bits(together: Callable[[Column, Column], Column]) -> Callable[[Column, str], Column]:
     """Returns what the bits of the values that are not NULL come to; NULL if there are none."""
-    type_ = spark_type(function.type)
 
-    def with_value(found: Column, value: Column) -> Column:
-        match function.name:
-            case "bit_and":
-                made = found.bitwiseAND(value)
-            case "bit_or":
-                made = found.bitwiseOR(value)
-            case _:
-                made = found.bitwiseXOR(value)
-        return sf.when(value.isNull(), found).otherwise(sf.coalesce(made, value)).cast(type_)
+    def of_list(values: Column, type_: str) -> Column:
+        def with_value(found: Column, value: Column) -> Column:
+            made = sf.coalesce(together(found, value), value)
+            return sf.when(value.isNull(), found).otherwise(made).cast(type_)
 
-    return sf.aggregate(values, sf.lit(None).cast(type_), with_value)
+        return sf.aggregate(values, sf.lit(None).cast(type_), with_value)
+
+    return of_list
+
+
+#: Of aggregates with a kernel whose values are those of the frame's.
+EXTREMES: dict[AggregateFunction | None, Extreme] = {
+    AggregateFunction.MIN: Extreme(lambda value: sf.min(value), lambda values, _: sf.array_min(values)),
+    AggregateFunction.MAX: Extreme(lambda value: sf.max(value), lambda values, _: sf.array_max(values)),
+    AggregateFunction.BIT_AND: Extreme(
+        lambda value: sf.bit_and(value), _bits(lambda one, other: one.bitwiseAND(other))
+    ),
+    AggregateFunction.BIT_OR: Extreme(lambda value: sf.bit_or(value), _bits(lambda one, other: one.bitwiseOR(other))),
+    AggregateFunction.BIT_XOR: Extreme(
+        lambda value: sf.bit_xor(value), _bits(lambda one, other: one.bitwiseXOR(other))
+    ),
+}
+_OTHERS = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.ARRAY_AGG, AggregateFunction.STRING_AGG)
+
+
+def in_python(one: WindowFunction) -> bool:
+    """Returns whether workers compute an aggregate over frames: exact sums, and what has no kernel."""
+    return one.aggregate is not None and one.aggregate not in EXTREMES and one.aggregate not in _OTHERS
 
 
 def _let(value: Column, body: Callable[[Column], Column]) -> Column:

@@ -29,6 +29,7 @@ from mz_dagster.compute.spark.tournament.gathered import joined
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.positions import (
+    EXTREMES,
     FIRST,
     GROUP,
     LAST,
@@ -36,11 +37,13 @@ from mz_dagster.compute.spark.window.positions import (
     SIZE,
     Positions,
     has_distance,
+    in_python,
     steps,
     value_name,
 )
 from mz_dagster.compute.spark.window.sums import sum_parts, sum_types, summed
 from mz_dagster.errors import InternalError
+from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE
 from mz_dagster.plan.physical import Windowed
 from mz_dagster.plan.relation import FrameExclusion, FrameUnit, WindowFrame, WindowFunction
@@ -145,26 +148,26 @@ class _Windows:
     def _is_native(self, one: WindowFunction) -> bool:
         if one.name in ("lag", "lead"):
             return len(one.arguments) == 1 and not one.ignore_nulls
-        if one.name in ("nth_value", "exact_sum") or one.frame is None:
+        if one.name == "nth_value" or one.frame is None or in_python(one):
             return False
         return one.frame.exclusion is FrameExclusion.NO_OTHERS and not has_distance(one.frame)
 
     def _elements(self, one: WindowFunction) -> dict[str, Column]:
         """Returns what of a row a function looks at: NULL if the row does not count."""
-        match one.name:
-            case "count" if not one.arguments:
+        match one.aggregate:
+            case AggregateFunction.COUNT if not one.arguments:
                 return {"count": self._where(one, sf.lit(1))}
-            case "count":
+            case AggregateFunction.COUNT:
                 return {"count": self._where(one, sf.when(self._argument(one).isNotNull(), 1))}
-            case "sum":
+            case AggregateFunction.SUM:
                 parts = {"count": sf.when(self._argument(one).isNotNull(), 1), **sum_parts(self.shape, one)}
                 return {name: self._where(one, part) for name, part in parts.items()}
-            case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
-                return {"value": self._where(one, self._argument(one))}
-            case "exact_sum":
+            case AggregateFunction.EXACT_SUM:
                 factor = self._argument(one, 1) if len(one.arguments) > 1 else sf.lit(1.0)
                 return {"value": self._where(one, self._argument(one)), "factor": factor}
-            case "string_agg":
+            case function if function in EXTREMES or in_python(one):
+                return {"value": self._where(one, self._argument(one))}
+            case AggregateFunction.STRING_AGG:
                 empty = sf.lit("").cast(spark_type(one.type))
                 value, separator = self._argument(one), sf.coalesce(self._argument(one, 1), empty)
                 found = sf.struct(sf.col(PLACE), value.alias("value"), separator.alias("separator"))
@@ -172,7 +175,7 @@ class _Windows:
             case _:
                 value = sf.col(value_name(self.shape, one.arguments[0]))
                 found = sf.struct(sf.col(PLACE), value.alias("value"))
-                if one.name == "array_agg":
+                if one.aggregate is AggregateFunction.ARRAY_AGG:
                     return {"found": self._where(one, found)}
                 return {"found": sf.when(value.isNotNull(), found) if one.ignore_nulls else found}
 
@@ -194,20 +197,20 @@ class _Windows:
             return aggregation.over(spec) if spec is not None else sf.when(sf.lit(False), aggregation.over(self.whole))
 
         found = sf.col(f"mz_found_{i}")
-        match one.name:
-            case "count":
+        if one.aggregate in EXTREMES:
+            return [(f"mz_result_{i}", over(EXTREMES[one.aggregate].of_frame(sf.col(f"mz_value_{i}"))))]
+        match one.aggregate:
+            case AggregateFunction.COUNT:
                 return [(f"mz_result_{i}", sf.coalesce(over(sf.count(f"mz_count_{i}")), sf.lit(0).cast("bigint")))]
-            case "sum":
+            case AggregateFunction.SUM:
                 sums = [(f"mz_sum_{name}_{i}", over(sf.sum(f"mz_{name}_{i}"))) for name in sum_types(self.shape, one)]
                 return [(f"mz_sum_count_{i}", over(sf.count(f"mz_count_{i}"))), *sums]
-            case "min" | "max" | "bit_and" | "bit_or" | "bit_xor":
-                return [(f"mz_result_{i}", over(getattr(sf, one.name)(f"mz_value_{i}")))]
-            case "first_value" | "last_value":
+            case AggregateFunction.ARRAY_AGG | AggregateFunction.STRING_AGG:
+                return [(f"mz_list_{i}", sf.sort_array(over(sf.collect_list(found))))]
+            case None if one.name in ("first_value", "last_value"):
                 # Of structs that begin with the place.
                 extreme = sf.min if one.name == "first_value" else sf.max
                 return [(f"mz_result_{i}", over(extreme(found)).getField("value"))]
-            case "array_agg" | "string_agg":
-                return [(f"mz_list_{i}", sf.sort_array(over(sf.collect_list(found))))]
             case _:
                 raise InternalError(f"{one.name} has no frame")
 
@@ -236,7 +239,7 @@ class _Windows:
         running = self.total.rowsBetween(Window.unboundedPreceding, Window.currentRow)
         sums: list[Column] = []
         for i, one in functions:
-            if one.name in ("count", "sum"):
+            if one.aggregate in (AggregateFunction.COUNT, AggregateFunction.SUM):
                 for part in self._elements(one):
                     sums.append(sf.sum(f"mz_{part}_{i}").over(running).alias(f"mz_until_{part}_{i}"))
             elif one.ignore_nulls:
@@ -251,9 +254,9 @@ class _Windows:
         for i, one in self.numbered:
             if one.name in _PLACED:
                 value, error = self._from_place(i, one)
-            elif one.name == "sum":
+            elif one.aggregate is AggregateFunction.SUM:
                 frame, value, error = summed(frame, self.shape, one, i)
-            elif one.name in ("array_agg", "string_agg"):
+            elif one.aggregate in (AggregateFunction.ARRAY_AGG, AggregateFunction.STRING_AGG):
                 value, error = _listed(i, one), None
             else:
                 value, error = sf.col(f"mz_result_{i}"), None
@@ -305,7 +308,7 @@ class _Windows:
 
 def _listed(i: int, one: WindowFunction) -> Column:
     found = sf.col(f"mz_list_{i}")
-    is_array = one.name == "array_agg"
+    is_array = one.aggregate is AggregateFunction.ARRAY_AGG
     made = sf.transform(found, lambda row: row.getField("value")) if is_array else joined(found, one.type)
     return sf.when(sf.size(found) > 0, made)
 
