@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.catalog import Batch, CollectionRow
+from mz_dagster.catalog import Batch, BatchFile, CollectionRow
 from mz_dagster.compute.algebra.frame import named
 from mz_dagster.compute.lookups.common_lookups import CommonLookups, LookupPath
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys, fetched
+from mz_dagster.compute.lookups.shared_reads import SharedReads
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection
@@ -57,6 +59,7 @@ class StepReads:
         is_grouped: Whether what is read will be grouped or joined, so that it should be together if it is little.
         common: Lookups by what changed, which others of the step may make, too.
         local: Reads in this process; None if nothing is to be read here.
+        shared: What others of the step have found.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -71,7 +74,9 @@ class StepReads:
         is_grouped: bool = True,
         common: CommonLookups | None = None,
         local: LocalShards | None = None,
+        shared: SharedReads | None = None,
     ) -> None:
+        self._found = SharedReads() if shared is None else shared
         self._is_grouped = is_grouped
         self._common = common
         self._local = local
@@ -79,7 +84,6 @@ class StepReads:
         self._rows = rows
         self._listed = listed
         self._files: dict[object, tuple[StoredFile, ...]] = {}
-        self._spans: dict[tuple[GlobalId, int], tuple[int, int] | None] = {}
         self._shared: dict[str, DataFrame] = {}
         self.rows_read = 0
 
@@ -119,12 +123,15 @@ class StepReads:
 
     def span(self, id: GlobalId, upper: int) -> tuple[int, int] | None:
         """Returns bounds of the times of a collection's updates before `upper`, None if there are none; no job."""
-        if (id, upper) not in self._spans:
-            files = self._stored(self._rows[id], self._listed(id, None, upper), here=True)
-            times = [file.times for file in files if file.times]
-            bounds = min((first for first, _ in times), default=upper), max((last for _, last in times), default=upper)
-            self._spans[id, upper] = (bounds[0], min(bounds[1], upper - 1)) if times else None
-        return self._spans[id, upper]
+        batches = self._listed(id, None, upper)
+
+        def find() -> tuple[int, int] | None:
+            times = [file.times for file in self._stored(self._rows[id], batches, here=True) if file.times]
+            if not times:
+                return None
+            return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
+
+        return self._found.of("span", batches, find)
 
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
         """Returns whether a lookup by these columns, before `upper`, should begin with its keys; no job."""
@@ -212,9 +219,14 @@ class StepReads:
         are stored.
         """
         row, batches = self._rows[id], self._listed(id, lower, upper)
-        found = stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
         self._count(sum(batch.stats.rows for batch in batches))
-        return found
+        if lower is not None and condition is None and batches and all(batch.stats.inlined for batch in batches):
+            # It is in memory, and what is not used of it costs nothing.
+            whole = range(len(row.columns))
+            return self._found.of(
+                (lower, upper), batches, lambda: stored_table(self._here, row, batches, lower, upper, whole)
+            )
+        return stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
 
     def kept_table(
         self,
@@ -238,19 +250,17 @@ class StepReads:
             compacted: Returns updates with equal ones summed where they are at most at a time.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
-        files = [file for batch in batches for file in batch.stats.file_list or ()]
-        last = max((file.times[1] for file in files if file.times), default=upper)
-        is_all_known = all(batch.stats.file_list is not None for batch in batches)
-        if not is_all_known or last >= upper:
+        files, hashes = self._found.of("files", batches, lambda: _listed_files(batches, upper))
+        if not hashes:
             return compacted(make(None), lower - 1)
-        hashes = tuple(file.hash for file in files)
         key = key, row.version  # with other columns the same files are other rows
         kept = self._here.kept.find(key, hashes)
         new = files if kept is None else files[len(kept.files) :]
         if kept is None or kept.as_of >= lower or any(file.times and file.times[0] < kept.upper for file in new):
             found, as_of, loose = compacted(make(None), lower - 1), lower - 1, self.new_rows(id, lower, upper)
         else:
-            self._here.check_files(row, batches, self._stored(row, batches, here=True))
+            stored = partial(self._stored, row, batches, here=True)
+            self._found.of("checked", batches, lambda: self._here.check_files(row, batches, stored()))
             self._count(sum(batch.stats.rows for batch in batches))
             if not new:
                 return kept.table
@@ -361,6 +371,14 @@ class StepReads:
             shards: Shards[Any] = self._here if is_here else self._shards
             self._files[asked] = shards.files(row, batches, where=where, bounds=bounds)
         return self._files[asked]
+
+
+def _listed_files(batches: Sequence[Batch], upper: int) -> tuple[list[BatchFile], tuple[str, ...]]:
+    """Returns the files of batches, and their hashes; none of these if it is not known that all updates are before."""
+    files = [file for batch in batches for file in batch.stats.file_list or ()]
+    last = max((file.times[1] for file in files if file.times), default=upper)
+    is_all_known = last < upper and all(batch.stats.file_list is not None for batch in batches)
+    return files, tuple(file.hash for file in files) if is_all_known else ()
 
 
 def stored_table(

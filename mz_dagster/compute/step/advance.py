@@ -124,6 +124,7 @@ class Advance:
             is_grouped=is_grouped,
             common=self.common,
             local=self.local,
+            shared=self.run.reads,
         ) as reads:
             match self.node:
                 case SourceNode():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
+from mz_dagster.compute.lookups.shared_reads import SharedReads
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
 from mz_dagster.compute.step.local_ingest import FreshRecords
@@ -47,6 +48,7 @@ class StepRun:
         written: Those in which something was.
         tag: What Spark knows its work by, to interrupt it.
         common: The lookups that its collections share.
+        reads: What its collections ask of storage alike.
         fresh: The records of which memories of keys were made, until their sources have them, too.
         heap_was_full: Set once Spark's heap was: all that begins then is computed in smaller pieces, one by one.
         one_by_one: Held by who does so.
@@ -76,6 +78,7 @@ class StepRun:
     smaller: tuple[SparkSession, Shards[DataFrame]] | None = None
     common: CommonLookups | None = None
     opening: Lock = field(default_factory=Lock)
+    reads: SharedReads = field(default_factory=SharedReads)
     fresh: dict[GlobalId, FreshRecords] = field(default_factory=dict)
     heap_was_full: Event = field(default_factory=Event)
     one_by_one: Lock = field(default_factory=Lock)
