@@ -59,6 +59,8 @@ def test_an_aggregate_is_that_of_its_parts(name: str, type_: ScalarType, pools: 
     assert made is not None
     algebra, pick = made(type_), random.Random(1)
     is_accumulable = AGGREGATES[name].aggregate_class is AggregateClass.ACCUMULABLE
+    if AGGREGATES[name].aggregate_class is AggregateClass.HIERARCHICAL:
+        assert all(_same(algebra.value([((cell,), 1)]), cell) for cell in pools[0]), "of one row it is the value"
     for _ in range(30):
         rows = _rows(pick, pools)
         whole = algebra.value([(row, 1) for row in rows])

@@ -331,7 +331,7 @@ def aggregate(
 ) -> Callable[[A], A]:
     """Makes the record of an aggregate of the algebra, which the decorated class is; arguments as in `Aggregated`.
 
-    Of a *hierarchical* one `partial` is a value of the argument's type, and the result what all come to.
+    A *hierarchical* one has its argument's type, and of a single row it is the argument: tournaments keep its parts.
     """
 
     def register(algebra: A) -> A:
