@@ -138,7 +138,7 @@ def test_a_function_over_columns_is_what_it_is_over_rows(area: str, constants: i
 
 
 def calls_of_lowering() -> list[Call]:
-    """Returns calls of kernels that SQL does not call by itself, or whose examples are of other functions."""
+    """Returns calls of kernels that SQL does not call by itself, or of which examples leave something out."""
     found = [Call(f"{name}_mz_timestamp", columns(MZ_TIMESTAMP, MZ_TIMESTAMP), BOOL) for name in _COMPARISONS]
     found.append(Call("multiplicity_int8", columns(INT8), INT8))
     found.append(Call("unsigned_zero_float4", columns(FLOAT4), FLOAT4))
@@ -147,6 +147,8 @@ def calls_of_lowering() -> list[Call]:
     found += [Call("digit_float8", (*columns(FLOAT8), Literal(place, INT4)), INT8) for place in range(4)]
     found.append(Call("label_of_enum", columns(enum_of(Enumeration.of("mood", MOODS))), TEXT))
     found.append(Call("step_mz_timestamp", columns(MZ_TIMESTAMP), MZ_TIMESTAMP))
+    scales = ((0, 38), (2, 20), (20, 2), (5, 6))
+    found += [Call(f"{name}_numeric", columns(*map(numeric, both)), BOOL) for name in _COMPARISONS for both in scales]
     for scale in (0, 2, 10, 38):
         parts = numeric(max(0, scale - 19)), numeric(scale)
         found.append(Call("low_part_numeric", columns(parts[1]), parts[1]))

@@ -1,8 +1,8 @@
 """Kernels that compare: `=`, `<` and the like, IN, IS DISTINCT FROM, GREATEST and LEAST.
 
 Arrow orders text by its bytes, as the C collation does, and decimals of one scale as numbers; those of two scales it
-does not compare: they are, as integers of units of the smaller one. `char(n)` is stored without the blanks that do not
-count.
+does not compare: they are, as integers of units of the smaller one, or as decimals of 256 bits where 64 do not hold
+these. `char(n)` is stored without the blanks that do not count.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ def _compared(call: Call, operands: Sequence[Operand]) -> Computed | None:
     if not all(pa.types.is_decimal(one.type) for one in operands):
         return None
     (left, right), doubtful = _at_one_scale(operands)
-    return Computed(compare(left, right), doubtful)
+    if doubtful is None:
+        return Computed(compare(left, right))
+    # 38 digits, and as many of the other's scale, have room in 256 bits.
+    wide = pa.decimal256(76, max(one.type.scale for one in operands))
+    return Computed(compare(*(one.cast(wide) for one in operands)))
 
 
 def _at_one_scale(operands: Sequence[Operand]) -> tuple[list[Operand], Mask | None]:

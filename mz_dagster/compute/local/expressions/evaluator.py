@@ -178,8 +178,10 @@ def _constant(call: Call, operands: Sequence[Operand], rows: int, errors: pa.Arr
 
 def _applied(call: Call, operands: Sequence[Operand], rows: int) -> Evaluated:
     """Returns the outcome of a call for arguments without errors, of which one varies."""
+    if not rows:
+        return Evaluated(pa.nulls(0, arrow_type(call.type)))
     kernel = STRICT.get(call.function) or LENIENT.get(call.function)
-    computed = kernel(call, operands) if kernel is not None and rows else None
+    computed = None if kernel is None else kernel(call, operands)
     if computed is None:
         return evaluated_by_row(call, operands, rows)
     type_ = arrow_type(call.type)
