@@ -19,7 +19,7 @@ def jsonb_array(expansion: Expansion) -> Scalar:
     value = expansion.typed(0)
     if expansion.call.distinct:
         # Values are distinct, and in order, by their own type.
-        return _made(expansion, as_jsonb(expansion.ordered_array(value)), 0)
+        return _made(expansion, as_jsonb(_distinct(expansion, value)), 0)
     members = expansion.ordered_array(_made(expansion, as_jsonb_or_null(value), 0))
     return _made(expansion, as_jsonb(members), 0)
 
@@ -28,11 +28,23 @@ def json_array(expansion: Expansion) -> Scalar:
     """Returns what a call of `json_agg` means."""
     value = expansion.typed(0)
     if expansion.call.distinct:
-        return _made(expansion, as_json(expansion.ordered_array(value), SPACED), 0)
+        return _made(expansion, as_json(_distinct(expansion, value), SPACED), 0)
     # What has members itself stands on a line of its own.
     separator = ", \n " if value.type.kind in (Kind.ARRAY, Kind.DIMENSIONED, Kind.RECORD) else SPACED
     members = expansion.ordered_array(_made(expansion, as_json_or_null(value), 0))
     return _made(expansion, as_json(members, separator), 0)
+
+
+def _distinct(expansion: Expansion, value: Scalar) -> Scalar:
+    """Returns the array of the distinct values, by their own type."""
+    if value.type.array_element is not None:
+        raise UnsupportedForm(
+            f"DISTINCT in {expansion.call.name}() of arrays is not supported",
+            detail="An array of arrays is one of more dimensions.",
+            hint="Select the distinct arrays in a derived table.",
+            position=expansion.call.position,
+        )
+    return expansion.ordered_array(value)
 
 
 def object_of_pairs(expansion: Expansion) -> Scalar:

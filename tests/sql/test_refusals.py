@@ -53,6 +53,8 @@ REFUSED = [
     ("SELECT coalesce(VARIADIC ARRAY[1, 2])", 8, "VARIADIC"),
     ("SELECT greatest(c::jsonb, '1') FROM t", 8, "greatest of jsonb"),
     ("SELECT jsonb_object_agg(DISTINCT c, a) FROM t", 8, "DISTINCT in jsonb_object_agg()"),
+    ("SELECT json_agg(DISTINCT ARRAY[a]) FROM t", 8, "DISTINCT in json_agg() of arrays"),
+    ("SELECT jsonb_agg(DISTINCT ARRAY[[a], [b]]) FROM t", 8, "DISTINCT in jsonb_agg() of arrays"),
     ("SELECT a AS x, a AS y FROM t GROUP BY x, ROLLUP (y)", 8, "two outputs of one expression in GROUPING SETS"),
     ("SELECT a, a AS y FROM t GROUP BY a, CUBE (y)", 8, "two outputs of one expression in GROUPING SETS"),
     ("SELECT a, 1 AS x FROM t GROUP BY GROUPING SETS (1, 2)", 11, "a constant in GROUPING SETS"),
