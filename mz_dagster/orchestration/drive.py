@@ -64,6 +64,8 @@ _MODULE = "definitions.py"
 _COST_KEY = "mz/outcome"
 #: Where Dagster keeps what is not of one run alone, below its home, unless it is told otherwise.
 _DATABASES = ("history/runs.db", "schedules/schedules.db")
+#: How many events of a run that come together Dagster hands to its log together, unless it is told otherwise.
+_TOGETHER = 100
 #: The story of a run is printed by the caller; Dagster's own events are in the instance.
 _CONSOLE_LEVEL = "CRITICAL"
 
@@ -162,6 +164,7 @@ def instance_of(project: Project) -> Iterator[dg.DagsterInstance]:
     """Opens the project's Dagster instance."""
     home = dagster_home(project)
     os.environ["DAGSTER_HOME"] = str(home)
+    os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", str(_TOGETHER))
     with instance_keeping(home) as instance, _held_open(home):
         yield instance
 

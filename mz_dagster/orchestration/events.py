@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from mz_dagster.adapter import Engine, RowCount, Sample, updates_written
-from mz_dagster.catalog import NO_ROWS, CollectionRow
+from mz_dagster.catalog import NO_ROWS, CollectionRow, ObjectRow
 from mz_dagster.compute import CollectionStep
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.ticks import partition_key
@@ -41,7 +41,13 @@ def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey
     An asset whose object the catalog does not hold is left out: it was dropped, or its file became wrong before it was
     ever applied.
     """
-    named = ((spec.key, engine.catalog.resolve_name(str(spec.metadata[NAME_KEY]))) for spec in specs)
+    state = engine.catalog.state()
+
+    def resolved(name: str) -> ObjectRow | None:
+        found = state.object(state.ids[name]) if name in state.ids else None
+        return engine.catalog.resolve_name(name) if found is None else found
+
+    named = ((spec.key, resolved(str(spec.metadata[NAME_KEY]))) for spec in specs)
     return {key: engine.definitions.collection_of(row) for key, row in named if row is not None}
 
 

@@ -39,6 +39,20 @@ def loaded(script: str, folder: Path, heavy: tuple[str, ...]) -> str:
     return done.stdout.splitlines()[-1]
 
 
+#: What the first tick of a new project needs none of, either.
+NOT_OF_A_RUN = ("dagster_pyspark", "delta", "duckdb", "fastapi", "grpc", "IPython", "matplotlib", "py4j", "pyspark")
+NOT_OF_HELP = ("numpy", "pandas", "pyarrow", "sqlalchemy", "sqlglot")
+RUN = (
+    "import mz_dagster.cli as c\nassert c.main(['init', 'shop']) == 0\nassert c.main(['--project', 'shop', 'run']) == 0"
+)
+HELP = "import contextlib, mz_dagster.cli as c\nwith contextlib.suppress(SystemExit):\n    c.main(['--help'])"
+
+
+def test_the_first_run_loads_no_spark_and_help_loads_next_to_nothing(tmp_path: Path) -> None:
+    assert loaded(RUN, tmp_path, NOT_OF_A_RUN) == "[]"
+    assert loaded(HELP, tmp_path, (*HEAVY, *OF_SETTINGS, *NOT_OF_HELP)) == "[]"
+
+
 @pytest.mark.parametrize(
     ("script", "opens"),
     [
