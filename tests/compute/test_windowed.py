@@ -393,6 +393,10 @@ def random_value(rng: random.Random, frame: WindowFrame, sql: str) -> Case:
         rng.choice(VALUES),
         rng.random() < 0.5,
     )
+    if " FOLLOWING AND" in sql or "PRECEDING EXCLUDE" in sql:
+        # Where the frame is without the current row, PostgreSQL takes it, unlike in aggregates, for the ties left out.
+        sql = sql.replace("EXCLUDE TIES", "EXCLUDE GROUP")
+        frame = replace(frame, exclusion=FrameExclusion.GROUP) if frame.exclusion is FrameExclusion.TIES else frame
     arguments = [value, "p"] if name == "nth_value" else [value]
     call = f"{name}({', '.join(arguments)}) {{over}}"
     if ignores:
