@@ -143,7 +143,7 @@ class View:
 
 
 #: Where worlds compute: by the thresholds that users have, by Spark alone, and in this process however much it is, few
-#: rows at a time.
+#: rows at a time, of files that are decoded to the disk, as memory keeps hardly any.
 BUDGETS = (
     Budget(),
     Budget.spark_alone(),
@@ -152,6 +152,8 @@ BUDGETS = (
         portion_rows=3,
         ordered_rows=0,
         decoded_rows=0,
+        inlined_rows=2,
+        hot_bytes=2_000,
         sorted_rows=0,
         loose_rows=0,
         whole_rows=10**6,
