@@ -49,6 +49,7 @@ from mz_dagster.storage.spark.deadline import reporting_lost_spark
 from mz_dagster.storage.spark.floats import FLOATS, represented, restored
 from mz_dagster.storage.spark.globs import escaped_glob
 from mz_dagster.storage.spark.hashing import hash_modulo
+from mz_dagster.storage.spark.local_rows import frame_of_rows
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class SparkShards:
 
     def _handed(self, found: pa.Table, columns: Sequence[Column]) -> DataFrame:
         """Returns an update frame that itself holds the rows that were found."""
-        frame = self.session.createDataFrame(found, update_schema(columns))
+        frame = frame_of_rows(self.session, found, update_schema(columns))
         has_errors = found.column(ERROR).null_count < len(found)
         return frame if has_errors else _without_errors(frame, [sf.col(quoted(column.name)) for column in columns])
 

@@ -219,14 +219,14 @@ def test_rooms_of_compute_import_only_those_before_them_and_no_engine_the_other(
 
 
 #: What makes a frame of a table, or a table of a frame.
-HANDS = {"createDataFrame", "toArrow", "collect", "toPandas"}
+HANDS = {"createDataFrame", "frame_of_rows", "toArrow", "collect", "toPandas"}
 #: Who may: the walk, of updates, and counts; of what are no updates of a plan, the others.
 HANDING = {
-    "walk/handover.py": {"createDataFrame", "toArrow"},
+    "walk/handover.py": {"frame_of_rows", "toArrow"},
     # keys, and stored rows that several joins look up alike
-    "lookups/lookup_keys.py": {"createDataFrame", "toArrow"},
+    "lookups/lookup_keys.py": {"frame_of_rows", "toArrow"},
     "lookups/common_lookups.py": {"toArrow"},
-    "spark/tournament/top_stages.py": {"createDataFrame"},
+    "spark/tournament/top_stages.py": {"frame_of_rows"},
     # constants, and nothing
     "spark/constant.py": {"createDataFrame"},
     "step/advance.py": {"createDataFrame"},
@@ -243,7 +243,8 @@ def test_only_the_walk_hands_updates_from_one_engine_to_the_other() -> None:
     for path, tree, _ in modules():
         if path.startswith("mz_dagster/compute/"):
             calls = [node.func for node in nodes(tree) if isinstance(node, ast.Call)]
-            names = {one.attr for one in calls if isinstance(one, ast.Attribute)} & HANDS
+            names = {one.attr for one in calls if isinstance(one, ast.Attribute)}
+            names = (names | {one.id for one in calls if isinstance(one, ast.Name)}) & HANDS
             if names:
                 found[path.removeprefix("mz_dagster/compute/")] = names
     assert found == HANDING

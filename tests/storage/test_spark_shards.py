@@ -44,7 +44,7 @@ from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import BatchIncomplete, FileDamaged
-from mz_dagster.storage.spark import reporting_lost_spark
+from mz_dagster.storage.spark import frame_of_rows, reporting_lost_spark
 from mz_dagster.storage.spark_shards import SparkShards, update_schema
 from tests.budgets import SetBudget
 
@@ -407,3 +407,18 @@ def test_inlined_batches_are_read_beside_files_however_many_they_are(
         expected = [one for one in updates if 2 <= one[1] < 5]
         assert sorted(row["mz_timestamp"] for row in found.collect()) == sorted(time for _, time, _ in expected)
         assert shards.merge(collection, batches, 6, BatchId(4), ["k"]).rows == 300
+
+
+def test_rows_of_this_process_are_sent_without_asking_the_server(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client: Any = spark.client
+    table = update_table(EVERY_TYPE, ROWS)
+    schema = update_schema(EVERY_TYPE)
+    as_pyspark_does = spark.createDataFrame(table, schema)
+    monkeypatch.setattr(client, "get_config_dict", lambda *_: pytest.fail("asked for settings"))
+    frame = frame_of_rows(spark, table, schema)
+    monkeypatch.undo()
+    assert frame.schema == as_pyspark_does.schema
+    assert frame.toArrow().equals(as_pyspark_does.toArrow())
+    assert frame_of_rows(spark, table.slice(0, 0), schema).schema == schema

@@ -34,6 +34,7 @@ from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import plain_cells
 from mz_dagster.storage.row_numbers import distinct_rows
 from mz_dagster.storage.shards import StoredFile
+from mz_dagster.storage.spark import frame_of_rows
 from mz_dagster.storage.spark.config import MOST_IN, PAGE_ROWS
 from mz_dagster.storage.spark.schema import quoted, spark_type
 
@@ -97,7 +98,7 @@ class LookupKeys:
 
     def matching(self, session: SparkSession, frame: DataFrame, names: Sequence[str]) -> DataFrame:
         """Returns the rows of a frame whose columns, of these names and in the order of `columns`, equal a key."""
-        keys = session.createDataFrame(self.table, key_schema(self.columns.values()))
+        keys = frame_of_rows(session, self.table, key_schema(self.columns.values()))
         equal = [
             sf.col(quoted(name)).eqNullSafe(sf.col(key)) if found.null_count else sf.col(quoted(name)) == sf.col(key)
             for name, key, found in zip(names, self.table.column_names, self.table.columns, strict=True)

@@ -19,6 +19,7 @@ from mz_dagster.compute.spark.linear import linear
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.plan.physical import Linear, Physical
 from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.storage.spark import frame_of_rows
 from mz_dagster.storage.spark_shards import update_schema
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Handover:
         session = self._spark.session(self.because)
         ensure_exact(session)
         self._spark.handovers += 1
-        return session.createDataFrame(table, update_schema(by_position(columns)))
+        return frame_of_rows(session, table, update_schema(by_position(columns)))
 
     def to_this_process(self, frame: DataFrame, node: Physical) -> pa.Table:
         """Returns updates of a node that Spark computes.

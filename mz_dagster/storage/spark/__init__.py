@@ -17,6 +17,7 @@ answer, and no token is ever on a command line, in a log or in a `repr`.
 - `orphans.py`: the sessions of processes that were killed, and the end of what they compute;
 - `session.py`: `open_session`, `borrowed_session`, `close_session`, `active`, `warm_up`;
 - `checkpoint.py`: `checkpointed`, for frames whose rows stay on the server until nothing holds them;
+- `local_rows.py`: `frame_of_rows`, for frames that hold rows of this process;
 - `probe.py`: whether the executors of a Spark that somebody else runs have the files and the Python that they need;
 - `globs.py`: `escaped_glob`, for paths that name files;
 - `deadline.py`: `call_with_deadline` and `reporting_lost_spark`.
@@ -28,6 +29,7 @@ from mz_dagster.storage.spark.checkpoint import checkpointed
 from mz_dagster.storage.spark.config import SparkConfig
 from mz_dagster.storage.spark.deadline import call_with_deadline, reporting_lost_spark
 from mz_dagster.storage.spark.known_servers import known_state_dirs
+from mz_dagster.storage.spark.local_rows import frame_of_rows
 from mz_dagster.storage.spark.preparing import prepare
 from mz_dagster.storage.spark.server import ServerInfo, ensure_server, server_status, stop_server
 from mz_dagster.storage.spark.session import (
@@ -49,6 +51,7 @@ __all__ = [
     "close_session",
     "close_sessions",
     "ensure_server",
+    "frame_of_rows",
     "known_state_dirs",
     "open_session",
     "prepare",

@@ -28,6 +28,9 @@ from mz_dagster.storage.late_pyspark import functions as sf
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+#: How many digits of a quotient are worked out at once: times a remainder below 10^19 these are an integer of 37.
+_GROUP = 18
+
 
 def rounded(value: Column, scale: int) -> Column:
     """Returns a decimal rounded half away from zero to `scale` digits; NULL where it does not fit."""
@@ -146,8 +149,8 @@ def _quotient(invocation: Invocation) -> Outcome:
 
     With S digits after the point wanted, a and b are the integers of the operands' digits: the integer part is a div b,
     and each next group of k digits is (r * 10^k) div b for the remainder r so far. All of it is exact, as long as
-    b * 10^k has at most 38 digits: k is 7, or 1 for divisors of more than 31 digits; those of 38 are refused as
-    overflow. The truncated quotient with S + 1 digits is then rounded, half away from zero, to the digits that
+    b * 10^k has at most 38 digits: k is 18 for divisors of at most 19 digits, or 1 for others; those of 38 are refused
+    as overflow. The truncated quotient with S + 1 digits is then rounded, half away from zero, to the digits that
     PostgreSQL's `select_div_scale` shows.
     """
     left, right = invocation.values
@@ -155,20 +158,16 @@ def _quotient(invocation: Invocation) -> Outcome:
     scale = invocation.type.scale
     left_zero, right_zero = decimal("0", left_scale), decimal("0", right_scale)
     above, below = invocation.share(_absolute(left, left_scale), _absolute(right, right_scale))
-    dividend, divisor, above_weight, below_weight = invocation.share(
-        _unscaled(above, left_scale),
-        _unscaled(sf.when(below != right_zero, below), right_scale),
-        _weight(above, left_scale),
-        _weight(below, right_scale),
+    dividend, divisor = invocation.share(
+        _unscaled(above, left_scale), _unscaled(sf.when(below != right_zero, below), right_scale)
     )
     digits = scale + 1 - left_scale + right_scale
-    short = sf.when(divisor < decimal("1e31", 0), divisor)
-    quick, slow = _long_division(dividend, short, digits, invocation.share), _slow_division(dividend, divisor, digits)
-    quotient, rest = invocation.share(*(sf.coalesce(one, other) for one, other in zip(quick, slow, strict=True)))
+    quotient, rest = _long_division(dividend, divisor, digits, invocation.share)
     cut = (rest != decimal("0", 0)) | (sf.try_mod(quotient, decimal("10", 0)) != decimal("0", 0))
     unit = decimal(f"1e-{scale + 1}", scale + 1)
     quotient, shown = invocation.share(
-        sf.try_multiply(quotient, unit), 16 - 4 * _quotient_weight(above_weight, below_weight)
+        sf.try_multiply(quotient, unit),
+        16 - 4 * _quotient_weight(_weight(dividend, left_scale), _weight(divisor, right_scale)),
     )
     (value,) = invocation.share(_rounded_to(quotient, shown, max(left_scale, right_scale), scale))
     underflow = sf.when(cut & (value < decimal(f"1e{LEAST_DIGITS - 1 - scale}", scale)), sf.lit(NUMERIC_UNDERFLOW))
@@ -212,25 +211,26 @@ def _whole(dividend: Column, divisor: Column) -> Column:
 
 
 def _long_division(dividend: Column, divisor: Column, digits: int, share: Share) -> tuple[Column, Column]:
-    """Returns dividend * 10^digits div divisor, of integers, 7 digits at a time, and the remainder.
+    """Returns dividend * 10^digits div divisor, of integers, and whether there is a remainder: one that is not 0.
 
-    NULL if the quotient has more than 38 digits.
+    NULL if the quotient has more than 38 digits. By groups of digits where these fit, else a digit at a time.
     """
-    (divisor,) = share(divisor)
     (remainder,) = share(sf.try_mod(dividend, divisor))
-    quotient = _whole(dividend, divisor)
-    for done in range(0, digits, 7):
-        ten = decimal(f"1e{min(7, digits - done)}", 0)
-        shifted = sf.try_multiply(remainder, ten)
-        quotient, shifted, left = share(quotient, shifted, sf.try_mod(shifted, divisor))
-        quotient = sf.try_add(sf.try_multiply(quotient, ten), _divided(shifted, left, divisor))
-        remainder = left
-    return quotient, remainder
+    quotient = _divided(dividend, remainder, sf.when(divisor < decimal("1e19", 0), divisor))
+    rest = remainder
+    for done in range(0, digits, _GROUP):
+        ten = decimal(f"1e{min(_GROUP, digits - done)}", 0)
+        shifted = sf.try_multiply(rest, ten)
+        quotient, shifted, rest = share(quotient, shifted, sf.try_mod(shifted, divisor))
+        quotient = sf.try_add(sf.try_multiply(quotient, ten), _divided(shifted, rest, divisor))
+    (quotient,) = share(quotient)
+    slow = sf.when(quotient.isNull(), _slow_division(dividend, remainder, divisor, digits))
+    (slow,) = share(slow)
+    return sf.coalesce(quotient, slow["q"]), sf.when(quotient.isNull(), slow["r"]).otherwise(rest)
 
 
-def _slow_division(dividend: Column, divisor: Column, digits: int) -> tuple[Column, Column]:
-    """Returns the same, a digit at a time, for divisors below 10^37."""
-    divisor = sf.when((divisor >= decimal("1e31", 0)) & (divisor < decimal("1e37", 0)), divisor)
+def _slow_division(dividend: Column, remainder: Column, divisor: Column, digits: int) -> Column:
+    """Returns the quotient `q`, and the remainder `r`, a digit at a time, for divisors below 10^37."""
     ten = decimal("10", 0)
 
     def next_digit(state: Column, _: Column) -> Column:
@@ -239,11 +239,9 @@ def _slow_division(dividend: Column, divisor: Column, digits: int) -> tuple[Colu
         digit = sf.try_add(sf.try_multiply(state["q"], ten), _divided(shifted, left, divisor))
         return sf.struct(digit.alias("q"), left.alias("r"))
 
-    remainder = sf.try_mod(dividend, divisor)
-    start = sf.struct(_divided(dividend, remainder, divisor).alias("q"), remainder.alias("r"))
+    start = sf.struct(_whole(dividend, divisor).alias("q"), remainder.alias("r"))
     steps = sf.sequence(sf.lit(1), sf.lit(digits))
-    found = sf.when(divisor.isNotNull(), sf.aggregate(steps, start, next_digit))
-    return found["q"], found["r"]
+    return sf.when(divisor < decimal("1e37", 0), sf.aggregate(steps, start, next_digit))
 
 
 def _quotient_weight(above: Column, below: Column) -> Column:
@@ -255,20 +253,18 @@ def _quotient_weight(above: Column, below: Column) -> Column:
     return weights[0] - weights[1] - smaller.cast("int")
 
 
-def _weight(value: Column, scale: int) -> Column:
-    """Returns 10,000 * w + d, for the first digit d other than 0 to the base 10,000 and its weight w; 0 for zero."""
-    code: Column | None = None
-    for weight in range((37 - scale) // 4, -((scale + 3) // 4) - 1, -1):
-        least = decimal(f"1e{4 * weight}", max(0, -4 * weight)) if -4 * weight <= 38 else decimal("0", 0)
-        if weight >= 0:
-            first = sf.floor(sf.try_multiply(value, decimal(f"1e-{4 * weight}", 4 * weight)))
-        else:
-            first = sf.floor(sf.try_multiply(value, decimal(f"1e{-4 * weight}", 0)))
-        number_ = first.cast("int") + 10000 * weight
-        condition = value >= least if -4 * weight <= 38 else value > least
-        code = sf.when(condition, number_) if code is None else code.when(condition, number_)
-    assert code is not None
-    return code.otherwise(sf.lit(0))
+def _weight(digits: Column, scale: int) -> Column:
+    """Returns 10,000 * w + d, for the first digit d other than 0 to the base 10,000 and its weight w; 0 for zero.
+
+    Args:
+        digits: The integer of a decimal's digits.
+        scale: How many of them are after the point.
+    """
+    text = digits.cast("string")
+    exponent = sf.length(text) - (1 + scale)
+    beside = sf.pmod(exponent, sf.lit(4))
+    first = sf.rpad(text, beside + 1, "0").cast("int")
+    return sf.when(digits > decimal("0", 0), 2500 * (exponent - beside) + first).otherwise(sf.lit(0))
 
 
 def _rounded_to(value: Column, shown: Column, least: int, most: int) -> Column:

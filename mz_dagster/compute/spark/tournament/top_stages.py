@@ -53,6 +53,7 @@ from mz_dagster.plan.physical import Staged, TopRows
 from mz_dagster.scalars.types import INT4, INT8
 from mz_dagster.scalars.types import Column as Named
 from mz_dagster.storage.late_pyspark import functions as sf
+from mz_dagster.storage.spark import frame_of_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -181,7 +182,7 @@ class _Tournament:
         wanted = [one for one in places if one[0] or one[1] not in opened]
         wanted += [(_OPEN, bucket) for bucket in opened]
         wanted += [(_CHANGED - stage, one) for one in changed for stage in stages if stage or one % first not in opened]
-        wanted_frame = self._changes.sparkSession.createDataFrame(_table(wanted), key_schema(_KEY))
+        wanted_frame = frame_of_rows(self._changes.sparkSession, _table(wanted), key_schema(_KEY))
         below = _at_level([sf.lit(None).cast("bigint"), *(bucket_of(sf.col(_HASH), n) for n in self._buckets)])
         winner = sf.struct((sf.col(LEVEL) - 1).alias("k0"), below.alias("k1"))
         open_ = sf.struct(sf.lit(_OPEN).alias("k0"), bucket_of(sf.col(_HASH), first).alias("k1"))
