@@ -48,7 +48,7 @@ UPDATE_FIELDS = (
 )
 
 
-@cached_by_object(most=50_000)
+@cached_by_object(most=20_000)
 def arrow_type(scalar: ScalarType) -> pa.DataType:
     """Returns the Arrow type that holds exactly the values of `scalar`.
 

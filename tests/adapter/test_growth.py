@@ -105,7 +105,12 @@ def costs(connection: Connection, operator: str, sizes: tuple[int, ...]) -> tupl
             gc.enable()
 
     run(sizes[0])
-    return exponent(seconds, sizes), exponent(lambda size: peak(lambda: run(size)), sizes, times=1)
+    gc.collect()
+    gc.freeze()  # what earlier tests have left need not be gone through each time
+    try:
+        return exponent(seconds, sizes), exponent(lambda size: peak(lambda: run(size)), sizes, times=1)
+    finally:
+        gc.unfreeze()
 
 
 def test_an_array_takes_memory_by_its_elements_once(set_budget: SetBudget) -> None:

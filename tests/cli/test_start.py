@@ -48,6 +48,7 @@ RUN = (
 HELP = "import contextlib, mz_dagster.cli as c\nwith contextlib.suppress(SystemExit):\n    c.main(['--help'])"
 
 
+@pytest.mark.deep
 def test_the_first_run_loads_no_spark_and_help_loads_next_to_nothing(tmp_path: Path) -> None:
     assert loaded(RUN, tmp_path, NOT_OF_A_RUN) == "[]"
     assert loaded(HELP, tmp_path, (*HEAVY, *OF_SETTINGS, *NOT_OF_HELP)) == "[]"

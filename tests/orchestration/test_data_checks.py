@@ -1,6 +1,7 @@
 """The checks of a project as asset checks: each run carries them, and what is downstream of a blocking one waits."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import dagster as dg
@@ -145,7 +146,7 @@ def test_continuous_mode_tells_when_a_check_says_something_else(
             connection.execute(statement)
             engine.poll("default")
             loop = Continuous(engine, instance, "default", specs, lambda _: None, interval_s=0.05, for_s=0.01)
-            for event in loop.run():
+            for event in chain.from_iterable(loop.run()):
                 if isinstance(event, dg.AssetCheckEvaluation) and event.check_name == "orders_unique_id":
                     said.append((event.passed, event.metadata["mz/violations"].value))
     assert said == [(True, 0), (False, 1), (False, 2), (True, 0)]

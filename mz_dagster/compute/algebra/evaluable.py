@@ -20,7 +20,7 @@ def is_exact_in_python(scalar: Scalar) -> bool:
     return alone if engine_setting() is EngineSetting.LOCAL else everywhere
 
 
-@cached_by_object(most=50_000)
+@cached_by_object(most=20_000)
 def _is_exact(scalar: Scalar) -> tuple[bool, bool]:
     """Returns whether Python works a scalar out beside Spark, and whether it does alone."""
     alone = is_evaluable(scalar)

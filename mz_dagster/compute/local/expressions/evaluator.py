@@ -23,7 +23,6 @@ from mz_dagster.compute.local.expressions.outcome import Evaluated, RowBatch, as
 from mz_dagster.compute.local.expressions.registry import LENIENT, STRICT, Mask, Operand
 from mz_dagster.functions import FUNCTIONS
 from mz_dagster.functions.membership import AMONG
-from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -43,7 +42,7 @@ def evaluated(scalar: Scalar, batch: RowBatch) -> Evaluated:
         case ColumnRef():
             return Evaluated(batch.at(scalar.position))
         case Literal():
-            return _constant_of(scalar)
+            return Evaluated(pa.scalar(to_stored(scalar.value, scalar.type), arrow_type(scalar.type)))
         case If():
             return _branched(scalar, batch)
         case Call():
@@ -63,11 +62,6 @@ def evaluated(scalar: Scalar, batch: RowBatch) -> Evaluated:
             raise AssertionError("such a scalar is not evaluated here")
         case _:
             assert_never(scalar)
-
-
-@cached_by_object(most=50_000)
-def _constant_of(literal: Literal) -> Evaluated:
-    return Evaluated(pa.scalar(to_stored(literal.value, literal.type), arrow_type(literal.type)))
 
 
 def _branched(scalar: If, batch: RowBatch) -> Evaluated:
