@@ -224,6 +224,7 @@ def test_answers_made_here_are_those_of_postgres(here: Connection, postgres: Pos
     assert compared(here, postgres, over, seed=1, wanted=10, some=8) >= 4
 
 
+@pytest.mark.deep
 def test_answers_made_by_spark_are_those_of_postgres(by_spark: Connection, postgres: Postgres) -> None:
     compared(by_spark, postgres, "one table", seed=1, wanted=1, some=1)
 

@@ -210,7 +210,7 @@ FORMATS: list[Format] = ["json", "csv", "parquet"]
     "format_", ["json", *(pytest.param(one, marks=pytest.mark.deep) for one in ("parquet", "csv"))]
 )
 def test_a_damaged_file_fails_no_run(spark: SparkSession, tmp_path: Path, format_: Format) -> None:
-    shown(spark, tmp_path, format_, 2, 10, seed=1)
+    shown(spark, tmp_path, format_, 2, 6, seed=1)
 
 
 @pytest.mark.deep

@@ -131,7 +131,7 @@ class StepReads:
                 return None
             return min(first for first, _ in times), min(max(last for _, last in times), upper - 1)
 
-        return self._found.of("span", batches, find)
+        return self._found.of(("span", upper), batches, find)
 
     def prunes(self, id: GlobalId, upper: int, positions: Sequence[int]) -> bool:
         """Returns whether a lookup by these columns, before `upper`, should begin with its keys; no job."""
@@ -250,7 +250,7 @@ class StepReads:
             compacted: Returns updates with equal ones summed where they are at most at a time.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
-        files, hashes = self._found.of("files", batches, lambda: _listed_files(batches, upper))
+        files, hashes = self._found.of(("files", upper), batches, lambda: _listed_files(batches, upper))
         if not hashes:
             return compacted(make(None), lower - 1)
         key = key, row.version  # with other columns the same files are other rows
