@@ -54,6 +54,7 @@ def test_many_plans_are_the_same_under_twenty_hash_seeds() -> None:
     compare(range(20), 300, 1)
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_a_project_opens_and_goes_on_under_other_hash_seeds(tmp_path: Path) -> None:
     script = (
