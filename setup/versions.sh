@@ -8,7 +8,8 @@ python=$1
 shift
 here=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 smoke="tests/adapter/test_surface.py tests/adapter/test_described_functions.py tests/adapter/test_read.py
-  tests/catalog/test_database.py tests/cli/test_progress.py tests/cli/test_shell.py tests/cli/test_wheel.py"
+  tests/catalog/test_database.py tests/cli/test_progress.py tests/cli/test_shell.py tests/cli/test_wheel.py
+  tests/orchestration/test_kept_event_log.py"
 # What the tests themselves need, at any version.
 tools="hypothesis pip polars pytest pytest-timeout setuptools>=77 wheel"
 
