@@ -41,25 +41,24 @@ class JoinSide:
     def __init__(self, frame: pa.Table) -> None:
         self._frame = frame.slice()  # not the table itself, which is to go though this is kept
         self.rows: int = frame.num_rows
-        self._columns: dict[str, pa.ChunkedArray] = {}
-        self._asked: dict[str, int] = {}
+        self._asked: set[str] = set()
         self._sorted: dict[str, SortedKeys | None] = {}
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Returns a column."""
-        if name not in self._columns:
-            self._columns[name] = self._frame.column(name)
-        return self._columns[name]
+        return self._frame.column(name)
 
     @cached_property
     def times(self) -> Rows:
         """The time of each row."""
-        return _integers(self._frame.column(TIME))
+        found: Rows = self._frame.column(TIME).to_numpy()
+        return found
 
     @cached_property
     def diffs(self) -> Rows:
         """The diff of each row."""
-        return _integers(self._frame.column(DIFF))
+        found: Rows = self._frame.column(DIFF).to_numpy()
+        return found
 
     @cached_property
     def span(self) -> tuple[int, int]:
@@ -74,8 +73,8 @@ class JoinSide:
     def sorted_keys(self, name: str) -> SortedKeys | None:
         """Returns a column's values in order; None if they have none, or it does not pay: it is asked for once."""
         if name not in self._sorted:
-            self._asked[name] = self._asked.get(name, 0) + 1
-            if self._asked[name] < 2 or self.rows < budget().sorted_rows:
+            if name not in self._asked or self.rows < budget().sorted_rows:
+                self._asked.add(name)
                 return None
             self._sorted[name] = SortedKeys.of(self.column(name))
         return self._sorted[name]
@@ -187,8 +186,3 @@ class JoinedRows:
         self.length = len(numbers)
         if self.failed is not None:
             self.failed = self.failed.take(pa.array(numbers))
-
-
-def _integers(column: pa.ChunkedArray) -> Rows:
-    found: Rows = column.to_numpy()
-    return found

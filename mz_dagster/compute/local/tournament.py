@@ -239,9 +239,7 @@ def of_places(
         counts: How often each row is there.
         first: Where places begin.
     """
-    kernel = KERNELS.get(function)
-    if kernel is None:
-        return _by_algebra(function, coded, type_, position, codes, counts, first)
+    kernel = KERNELS.get(function) or _by_algebra(function, type_)
     return kernel(coded, position, codes, counts, first)
 
 
@@ -282,22 +280,18 @@ KERNELS: dict[AggregateFunction, Kernel] = {
 }
 
 
-def _by_algebra(
-    function: AggregateFunction,
-    coded: CodedRows,
-    type_: ScalarType,
-    position: int,
-    codes: Codes,
-    counts: Codes,
-    first: NDArray[np.int64],
-) -> Codes:
-    """Returns the codes of what the algebra makes of each place, in Python."""
+def _by_algebra(function: AggregateFunction, type_: ScalarType) -> Kernel:
+    """Returns what has the algebra make one value of each place's, of a type, in Python."""
     algebra = function.record.of_type(type_)
-    cells = plain_cells(coded.decoded(position, codes), type_)
-    rows = [((cell,), count) for cell, count in zip(cells, counts.tolist(), strict=True)]
-    ends = [*first.tolist(), len(rows)]
-    found = [algebra.value(rows[begin:end]) for begin, end in pairwise(ends)]
-    return coded.coded_values(position, stored_cells(found, type_))
+
+    def of_algebra(coded: CodedRows, position: int, codes: Codes, counts: Codes, first: Codes) -> Codes:
+        cells = plain_cells(coded.decoded(position, codes), type_)
+        rows = [((cell,), count) for cell, count in zip(cells, counts.tolist(), strict=True)]
+        ends = [*first.tolist(), len(rows)]
+        found = [algebra.value(rows[begin:end]) for begin, end in pairwise(ends)]
+        return coded.coded_values(position, stored_cells(found, type_))
+
+    return of_algebra
 
 
 def _numbered(columns: Sequence[Codes], rows: int) -> Codes:

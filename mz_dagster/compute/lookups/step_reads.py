@@ -261,7 +261,7 @@ class StepReads:
         else:
             stored = partial(self._stored, row, batches, here=True)
             self._found.of("checked", batches, lambda: self._here.check_files(row, batches, stored()))
-            self._count(sum(batch.stats.rows for batch in batches))
+            self._count(self.rows(id, upper))
             if not new:
                 return kept.table
             found, as_of, loose, more = kept.table, kept.as_of, kept.loose, make(kept.upper)
