@@ -112,6 +112,7 @@ from mz_dagster.plan.subquery_errors import (
     total,
     with_keys_mapped,
 )
+from mz_dagster.plan.transform.fold_constants import with_constant_calls
 from mz_dagster.plan.transform.temporal_filters import is_temporal, without_not
 from mz_dagster.plan.unread_subqueries import without_unread_subqueries
 from mz_dagster.scalars.scalar import (
@@ -138,7 +139,7 @@ def decorrelate(relation: Relation, local_id: LocalId) -> Relation:
         relation: Closed: no `OuterColumn` is free in it.
         local_id: Gives out ids for shared subplans.
     """
-    return _Decorrelation(local_id).plain(without_unread_subqueries(relation))
+    return _Decorrelation(local_id).plain(without_unread_subqueries(with_constant_calls(relation)))
 
 
 @dataclass(slots=True)
@@ -646,12 +647,10 @@ class _Decorrelation:
             found = projected_to(counted, range(by))
             are_several = Call("gt_int8", (ColumnRef(by, INT8, False, "rows"), Literal(1, INT8)), BOOL, False)
             many = projected_to(Filter(counted, (are_several,)), range(by))
-            # There are none of these, as a rule: so they are kept apart, not the answers.
-            extra = sharing.shared(semijoin(rows, asked.columns_of(rows), many, null_safe=True))
-            several = distinct_of(extra, asked.columns_of(extra))
+            extra = semijoin(rows, asked.columns_of(rows), many, null_safe=True)
             parts = [
                 _answer(minus(rows, extra), Literal(False, BOOL)),
-                _answer(_answer(several, Literal(None, type_)), Literal(True, BOOL)),
+                _answer(_answer(many, Literal(None, type_)), Literal(True, BOOL)),
             ]
         if not some:
             nothing = _answer(minus(asked.domain, found), Literal(None, type_))

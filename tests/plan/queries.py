@@ -53,6 +53,8 @@ QUERIES = {
     "left_join": "SELECT t.a, v.k FROM t LEFT JOIN v ON t.b = v.k",
     "window": "SELECT a, b, rank() OVER (PARTITION BY b ORDER BY c) AS r FROM t",
     "view": "SELECT seen.m, v.k FROM seen JOIN v ON v.a = seen.m WHERE seen.s = 'x'",
+    "scalar_subquery": "SELECT a, (SELECT x FROM u WHERE u.a > 7) AS x FROM t",
+    "constant_bound": "SELECT a FROM t WHERE f OR EXISTS (SELECT FROM v WHERE v.a = t.b AND v.k BETWEEN 1 AND 1 + 3)",
 }
 #: Queries that name mz_now(), whose rows change as time goes by.
 TIMED = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import zip_longest
+from typing import assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS
@@ -36,6 +37,8 @@ from mz_dagster.plan.relation import (
     TopK,
     Union,
     Window,
+    inputs_of,
+    query_of,
 )
 from mz_dagster.plan.rewriting import (
     bottom_up,
@@ -46,9 +49,23 @@ from mz_dagster.plan.rewriting import (
     is_true,
     moved,
     projected_to,
+    scalars_of,
     substituted,
+    with_inputs,
+    with_mapped_scalars,
 )
-from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery, Value, columns_of
+from mz_dagster.scalars.scalar import (
+    Call,
+    ColumnRef,
+    If,
+    Literal,
+    OuterColumn,
+    Scalar,
+    Subquery,
+    Value,
+    children,
+    columns_of,
+)
 from mz_dagster.scalars.types import BOOL, INT8, Column, Kind, RelationType
 from mz_dagster.scalars.values import Dimensioned
 
@@ -63,6 +80,52 @@ _FEW_CHARACTERS = 10_000
 def fold_constants(relation: Relation) -> Relation:
     """Returns `relation` with constants computed."""
     return bottom_up(relation, _folded_relation)
+
+
+def with_constant_calls(relation: Relation) -> Relation:
+    """Returns `relation` with calls of constants computed, and nothing else changed; so in its subqueries.
+
+    What decides by whether a scalar can fail then knows that `1 + 3` cannot. A node in which nothing changes stays
+    itself.
+    """
+    found: dict[int, Relation] = {}
+
+    def rebuilt(one: Relation) -> Relation:
+        if id(one) not in found:
+            own = (
+                with_mapped_scalars(one, computed)
+                if any(computed(each) is not each for each in scalars_of(one))
+                else one
+            )
+            found[id(one)] = with_inputs(own, [rebuilt(each) for each in inputs_of(own)])
+        return found[id(one)]
+
+    def computed(scalar: Scalar) -> Scalar:
+        match scalar:
+            case Call():
+                arguments = tuple(computed(one) for one in scalar.arguments)
+                if any(one is not old for one, old in zip(arguments, scalar.arguments, strict=True)):
+                    scalar = Call(scalar.function, arguments, scalar.type, scalar.nullable)
+                if arguments and all(isinstance(one, Literal) for one in arguments):
+                    return _value_of(scalar) or scalar
+                return scalar
+            case If():
+                parts = tuple(computed(one) for one in children(scalar))
+                return If(*parts) if any(a is not b for a, b in zip(parts, children(scalar), strict=True)) else scalar
+            case Subquery():
+                query = query_of(scalar)
+                relation, arguments = rebuilt(query), tuple(computed(one) for one in scalar.arguments)
+                test = None if scalar.test is None else computed(scalar.test)
+                same = relation is query and test is scalar.test
+                if same and all(a is b for a, b in zip(arguments, scalar.arguments, strict=True)):
+                    return scalar
+                return Subquery(scalar.kind, relation, arguments, test)
+            case ColumnRef() | Literal() | OuterColumn():
+                return scalar
+            case _:
+                assert_never(scalar)
+
+    return rebuilt(relation)
 
 
 def _folded_relation(relation: Relation) -> Relation:
@@ -248,6 +311,10 @@ def fold_scalar(scalar: Scalar) -> Scalar:
 
 def _folded_call(call: Call) -> Scalar:
     name, arguments = call.function, call.arguments
+    if name == "without_error" and not can_fail(arguments[0]):
+        return arguments[0]
+    if name == "error_of" and not can_fail(arguments[0]):
+        return Literal(None, call.type)
     if name in ("and", "or"):
         return _folded_connector(call)
     if name in ("is_null", "is_not_null") and not arguments[0].nullable and not can_fail(arguments[0]):
