@@ -11,7 +11,6 @@ BENCH ?=
 SF ?=
 # Which other Pythons `make test-versions` takes; empty: those of the versions that are allowed, on the PATH.
 PYTHONS ?=
-UV := $(or $(shell command -v uv),.make/lock/bin/uv)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
@@ -95,8 +94,8 @@ test: ## lint, then every test that is not deep
 test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that start no Spark and are not long
 	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test-versions: java postgres $(UV) ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
-	UV="$(UV)" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
+test-versions: .make/venv java postgres ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
+	UV="$(BIN)/uv" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
 
 test-deep: setup postgres chromium go .make/wire-clients .make/deep-clients ## the long-running tests, and those of random examples with sixteen times as many
 	$(BIN)/python -m pytest -q -m "deep or hypothesis" --hypothesis-profile long --timeout 3600
@@ -118,16 +117,12 @@ docs: .make/project ## build the documentation as a site, in build/site
 dist: .make/project ## build the wheel, in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
-# Resolves and installs packages, for the lock and for other versions than the lock's.
-.make/lock/bin/uv: | .make/venv
-	$(BIN)/python -m venv .make/lock && .make/lock/bin/python -m pip install --quiet uv
-
 # The lock names no host: where packages come from is the machine's business.
-lock: $(UV) ## write requirements.lock and dbt's anew
-	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 \
+lock: .make/venv ## write requirements.lock and dbt's anew
+	$(BIN)/uv pip compile -q --universal --no-strip-extras --python-version 3.11 \
 	  --generate-hashes --no-header --no-emit-find-links --no-emit-index-url \
 	  --extra avro --extra demo --extra dev --extra iceberg --extra postgres --extra wire --allow-unsafe pyproject.toml -o requirements.lock
-	$(UV) pip compile -q --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header \
+	$(BIN)/uv pip compile -q --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header \
 	  --no-emit-find-links --no-emit-index-url tests/wire/clients/dbt-requirements.in -o tests/wire/clients/dbt-requirements.txt
 
 clean: ## stop this project's Spark and remove all that was made here: environment, state and landing folder
