@@ -70,7 +70,9 @@ sys.dont_write_bytecode = False
 os.environ.pop("DAGSTER_HOME", None)
 
 # Modules, tests and plans are many objects that stay: to look for cycles as often as by default takes a tenth of all.
+# What is there once all tests are collected stays, all of it.
 gc.set_threshold(50_000, 20, 20)
+gc.disable()
 
 # How long an example takes says nothing where others compute, too. Each run makes other examples; the long ones many.
 settings.register_profile("mz", deadline=None, max_examples=25)
@@ -163,6 +165,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Starts the server while those tests run that need none."""
     gc.freeze()  # what all modules and tests are is looked through by no collection any more
+    gc.enable()
     if any(map(_needs_spark, session.items)) and not session.config.option.collectonly:
         threading.Thread(target=_start_server, daemon=True).start()
 

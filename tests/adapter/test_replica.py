@@ -27,6 +27,7 @@ from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import OperationalError
 from tests.adapter.test_serial_order import project_for_races
+from tests.command_line import mz_dagster
 
 TIMELINE = "default"
 
@@ -323,18 +324,12 @@ def test_a_process_that_is_one_comes_computes_and_goes(tmp_path: Path) -> None:
             engine.change(lambda: session.execute("CREATE VIEW sums AS SELECT sum(a) AS n FROM t"))
             session.execute("CREATE INDEX of_sums ON sums (n)")
             assert rows(session, "SELECT n FROM sums") == Counter([(3,)])
-            second = subprocess.run(
-                [sys.executable, "-m", "mz_dagster.cli", "--project", str(tmp_path), "replica", "big"],
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
+            second = mz_dagster(["--project", str(tmp_path), "replica", "big"], tmp_path)
             assert (second.returncode, "is running already" in second.stderr) == (1, True)
             os.kill(first.pid, signal.SIGKILL)
             first.wait(30)
         assert rows(session, "SELECT name FROM mz_replicas") == Counter(), "one that is dead is not there"
-        with process(tmp_path, "big", "--for", "0.5") as again:
-            assert again.wait(60) == 0
+        assert mz_dagster(["--project", str(tmp_path), "replica", "big", "--for", "0.5"], tmp_path).returncode == 0
         assert not engine.catalog.replicas()
 
 

@@ -28,15 +28,16 @@ HEAVY = (
 )
 #: What a project's settings need, and nothing before one is opened.
 OF_SETTINGS = ("pydantic",)
-LOADED = "print(sorted({{name.partition('.')[0] for name in sys.modules}} & {{*{heavy!r}}}))"
+LOOK = "print(sorted({{name.partition('.')[0] for name in sys.modules}} & {{*{heavy!r}}}))"
 
 
-def loaded(script: str, folder: Path, heavy: tuple[str, ...]) -> str:
-    """Returns which of heavy packages a new process has loaded after a script."""
+def loaded(folder: Path, *scripts: tuple[str, tuple[str, ...]]) -> list[str]:
+    """Returns which of heavy packages a new process has loaded after each of the scripts that it runs."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MZ_ENGINE": "local"}
-    command = [sys.executable, "-c", f"import sys\n{script}\n{LOADED.format(heavy=heavy)}"]
+    program = "\n".join(["import sys", *(f"{script}\n{LOOK.format(heavy=heavy)}" for script, heavy in scripts)])
+    command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=True)
-    return done.stdout.splitlines()[-1]
+    return [line for line in done.stdout.splitlines() if line.startswith("[")]
 
 
 #: What the first tick of a new project needs none of, either.
@@ -50,30 +51,29 @@ HELP = "import contextlib, mz_dagster.cli as c\nwith contextlib.suppress(SystemE
 
 @pytest.mark.deep
 def test_the_first_run_loads_no_spark_and_help_loads_next_to_nothing(tmp_path: Path) -> None:
-    assert loaded(RUN, tmp_path, NOT_OF_A_RUN) == "[]"
-    assert loaded(HELP, tmp_path, (*HEAVY, *OF_SETTINGS, *NOT_OF_HELP)) == "[]"
+    assert loaded(tmp_path, (RUN, NOT_OF_A_RUN))[-1] == "[]"
+    assert loaded(tmp_path, (HELP, (*HEAVY, *OF_SETTINGS, *NOT_OF_HELP)))[-1] == "[]"
 
 
-@pytest.mark.parametrize(
-    ("script", "opens"),
-    [
-        ("import mz_dagster", False),
-        ("import mz_dagster, mz_dagster.adapter, mz_dagster.operations", False),
-        # A new project, what is written, stepped and read, all in one process.
-        (
-            "import mz_dagster\n"
-            "with mz_dagster.connect('.') as connection:\n"
-            "    connection.execute('CREATE TABLE t (a integer, b numeric(10, 2))')\n"
-            "    connection.execute('CREATE MATERIALIZED VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a')\n"
-            "    connection.execute('INSERT INTO t VALUES (1, 2.5), (1, 3)')\n"
-            "    assert len(connection.execute('SELECT * FROM v').fetchall()) == 1\n"
-            "    connection.execute('EXPLAIN SELECT * FROM v')",
-            True,
-        ),
-        ("import mz_dagster.cli\nassert mz_dagster.cli.main(['init', 'shop']) == 0", False),
-        ("import mz_dagster.cli\nassert mz_dagster.cli.main(['sql', '-c', 'SELECT 1']) == 0", True),
-    ],
-    ids=["package", "layers", "connect", "init", "sql"],
-)
-def test_a_process_loads_nothing_that_it_does_not_need(script: str, opens: bool, tmp_path: Path) -> None:
-    assert loaded(script, tmp_path, HEAVY if opens else HEAVY + OF_SETTINGS) == "[]"
+#: What loads ever more, in one process: by name a script, and whether it opens a project.
+SCRIPTS = {
+    "package": ("import mz_dagster", False),
+    "layers": ("import mz_dagster.adapter, mz_dagster.operations", False),
+    "init": ("import mz_dagster.cli\nassert mz_dagster.cli.main(['init', 'shop']) == 0", False),
+    # A new project, what is written, stepped and read.
+    "connect": (
+        "with mz_dagster.connect('.') as connection:\n"
+        "    connection.execute('CREATE TABLE t (a integer, b numeric(10, 2))')\n"
+        "    connection.execute('CREATE MATERIALIZED VIEW v AS SELECT a, sum(b) AS s FROM t GROUP BY a')\n"
+        "    connection.execute('INSERT INTO t VALUES (1, 2.5), (1, 3)')\n"
+        "    assert len(connection.execute('SELECT * FROM v').fetchall()) == 1\n"
+        "    connection.execute('EXPLAIN SELECT * FROM v')",
+        True,
+    ),
+    "sql": ("assert mz_dagster.cli.main(['sql', '-c', 'SELECT 1']) == 0", True),
+}
+
+
+def test_a_process_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    scripts = [(script, HEAVY if opens else HEAVY + OF_SETTINGS) for script, opens in SCRIPTS.values()]
+    assert dict(zip(SCRIPTS, loaded(tmp_path, *scripts), strict=True)) == dict.fromkeys(SCRIPTS, "[]")

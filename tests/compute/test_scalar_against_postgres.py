@@ -338,25 +338,25 @@ def test_literals_are_read_as_postgres_reads_them(postgres: Postgres) -> None:
         "text_int": (INT2, INT4, INT8), "text_float": (FLOAT4, FLOAT8), "text_numeric": (numeric(0), numeric(2)),
         "text_bool": (BOOL,), "text_date": (DATE,), "text_ts": (TIMESTAMP, TIMESTAMPTZ),
     }  # fmt: skip
+    read = [one for pool, types in targets.items() for one in itertools.product(types, POOLS[pool][1])]
+    answers = postgres.attempt([quote(text, type_) for type_, text in read])
     wrong = []
-    for pool, types in targets.items():
-        for type_, text in itertools.product(types, POOLS[pool][1]):
-            (theirs,) = postgres.attempt([quote(text, type_)])
-            ours = literal_of(text, type_)
-            if isinstance(ours, Failure):
-                shown = f"!{ours}"
-            elif type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
-                example = Example("", ours, ())
-                if same(example, f"={ours.value!s}", theirs):
-                    continue
-                shown = f"={ours.value!s}"
-            else:
-                shown = f"={str(ours.value).lower() if type_ == BOOL else ours.value!s}"
-                if theirs is not None and type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-                    shown = shown.replace("+00:00", "+00")
-                    if "." in shown:
-                        whole, _, zone = shown.partition("+")
-                        shown = whole.rstrip("0") + (f"+{zone}" if zone else "")
-            if shown != theirs:
-                wrong.append(f"{quote(text, type_)}: {shown!r}, PostgreSQL {theirs!r}")
+    for (type_, text), theirs in zip(read, answers, strict=True):
+        ours = literal_of(text, type_)
+        if isinstance(ours, Failure):
+            shown = f"!{ours}"
+        elif type_.kind in (Kind.FLOAT4, Kind.FLOAT8):
+            example = Example("", ours, ())
+            if same(example, f"={ours.value!s}", theirs):
+                continue
+            shown = f"={ours.value!s}"
+        else:
+            shown = f"={str(ours.value).lower() if type_ == BOOL else ours.value!s}"
+            if theirs is not None and type_.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+                shown = shown.replace("+00:00", "+00")
+                if "." in shown:
+                    whole, _, zone = shown.partition("+")
+                    shown = whole.rstrip("0") + (f"+{zone}" if zone else "")
+        if shown != theirs:
+            wrong.append(f"{quote(text, type_)}: {shown!r}, PostgreSQL {theirs!r}")
     assert not wrong, "\n".join(wrong)
