@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
+from urllib.request import Request, urlopen
 
 import boto3
 import pytest
@@ -25,6 +28,13 @@ BUCKET = "lake"
 GO = Path(__file__).resolve().parents[1] / ".make" / "go"
 GATEWAY_VERSION = "v1.8.0"
 SECRET = "plAnted+secRet/7f3c0b"
+#: Serves until its standard input ends, however the process ends that began it.
+_MOTO = """
+import os, sys, threading
+from moto.server import main
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+main()
+"""
 
 
 @dataclass(frozen=True)
@@ -101,10 +111,20 @@ def opened_beside(store: Store, root: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @contextmanager
 def running_store() -> Iterator[Store]:
-    """Runs moto's store with an empty bucket."""
+    """Has moto's store, which runs until this process ends, hold an empty bucket."""
+    store = _moto()
+    urlopen(Request(f"{store.endpoint}/moto-api/reset", method="POST"), timeout=60).close()
+    store.client().create_bucket(Bucket=BUCKET)
+    yield store
+
+
+@cache
+def _moto() -> Store:
     port = free_port()
-    with _running([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port) as store:
-        yield store
+    running = ExitStack()
+    running.enter_context(serving([sys.executable, "-c", _MOTO, "-H", "127.0.0.1", "-p", str(port)], port))
+    atexit.register(running.close)
+    return Store(f"http://127.0.0.1:{port}")
 
 
 @contextmanager
@@ -140,7 +160,8 @@ def serving(command: Sequence[str], port: int) -> Iterator[None]:
     """Runs a server, from when it listens at a port."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     environment |= {"ROOT_ACCESS_KEY": "tester", "ROOT_SECRET_KEY": SECRET}
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    silent = subprocess.DEVNULL
+    server = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=silent, stderr=silent)
     try:
         give_up = monotonic() + 60
         while True:
@@ -154,4 +175,4 @@ def serving(command: Sequence[str], port: int) -> Iterator[None]:
         yield
     finally:
         server.kill()
-        server.wait()
+        server.communicate()
