@@ -60,7 +60,9 @@ PIPELINE: tuple[Pass, ...] = (
     # Predicates stand right above windows now, and numbers that nobody else reads go with the next `demand`.
     Pass(transform.limited_windows, frozenset({"demand", "push_predicates", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"reduce_elision"})),
-    Pass(transform.demand, frozenset({"join_equivalences"})),
+    # A join that is flattened no more, of groups whose predicates have moved to where they stay.
+    Pass(transform.lift_single_rows, frozenset({"flatten_joins", "push_predicates", "join_equivalences"})),
+    Pass(transform.demand, frozenset({"join_equivalences", "lift_single_rows"})),
     Pass(transform.fuse_projects, frozenset({"demand"})),
     Pass(transform.fuse_maps, frozenset({"demand"})),
     Pass(transform.fuse_filters, frozenset({"demand"})),

@@ -90,10 +90,18 @@ class Shapes:
 
     def _grouped(self) -> Query:
         source, scope = self._source, self._scope(3, "t")
+        beside = source.random() < 0.15
+        if beside:
+            scope = self._beside_total(scope)
         keys = self._items(scope, source.choice((0, 1, 1, 2, 3)))
         # A constant is no key: a number alone would be a position.
         keys = [one for one in keys if one.has_column]
         aggregates = [self._aggregate(scope) for _ in range(source.randrange(0 if keys else 1, 4))]
+        if beside:
+            last = scope.columns[-1]
+            aggregates.append(
+                Expr(f"{source.choice(('min', 'max'))}(⟦{len(scope.columns) - 1}⟧)", last.type, last.bound)
+            )
         names = [f"c{i}" for i in range(len(keys) + len(aggregates))]
         items = [*keys, *aggregates]
         listed = ", ".join(f"{scope.spell(one)} AS {name}" for one, name in zip(items, names, strict=True))
@@ -105,6 +113,18 @@ class Shapes:
             other = self._aggregate_of(scope, tested.type) or Expr("NULL", tested.type)
             text += f" HAVING {scope.spell(tested)} {source.choice(('>=', '<>', '<'))} {scope.spell(other)}"
         return self._made(text, items, scope)
+
+    def _beside_total(self, scope: Scope) -> Scope:
+        """Returns a FROM with a column more: an aggregate of other rows, or NULL, in a single row beside all others."""
+        other, made = self._scope(1, "u"), None
+        while made is None:
+            type_ = self._source.choice(sorted(EXTREMES))
+            made = Expr("max(CAST(NULL AS integer))", "integer", 1) if self._source.random() < 0.1 else (
+                self._aggregate_of(other, type_))  # fmt: skip
+        total = f"(SELECT {other.spell(made)} AS s0 FROM {other.text}{self._where(other)}) AS s"
+        columns = (*scope.columns, Column("s0", made.type, made.bound))
+        spelled = (*scope.spelled, "s.s0")
+        return Scope(f"{scope.text} CROSS JOIN {total}", spelled, columns, True, scope.temporal or other.temporal)
 
     def _grouping(self, keys: list[str]) -> str:
         source, listed = self._source, ", ".join(keys)

@@ -16,6 +16,8 @@ QUERIES = {
     "join_equivalences": "SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.a = v.k AND t.b = v.a AND v.k > 0",
     "join_equivalences_fallible": "SELECT t.a FROM t, v WHERE t.a + 1 = v.k",
     "split_disjunctions": "SELECT t.a FROM t, v WHERE (t.a = v.k AND t.b = 1 AND v.a > 2) OR (t.a = v.k AND t.b = 2)",
+    "lift_single_rows": "SELECT t.b, count(*) AS n, max(m.k) AS k FROM t, (SELECT max(k) AS k FROM v) m WHERE t.f "
+    "GROUP BY t.b HAVING sum(t.a) > max(m.k)",
     "limited_windows": "SELECT a, b, n FROM (SELECT a, b, rank() OVER (PARTITION BY b ORDER BY a DESC) AS n FROM t) y "
     "WHERE n <= 2",
     "merge_totals": "SELECT (SELECT count(*) FROM t WHERE b = 1) AS x, (SELECT sum(a) FROM t WHERE b > 1 AND f) AS y, "

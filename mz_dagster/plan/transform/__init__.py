@@ -14,6 +14,7 @@ from mz_dagster.plan.transform.fuse_filters import fuse_filters
 from mz_dagster.plan.transform.fuse_maps import fuse_maps
 from mz_dagster.plan.transform.fuse_projects import fuse_projects
 from mz_dagster.plan.transform.join_equivalences import join_equivalences
+from mz_dagster.plan.transform.lift_single_rows import lift_single_rows
 from mz_dagster.plan.transform.limited_windows import limited_windows
 from mz_dagster.plan.transform.merge_totals import merge_totals
 from mz_dagster.plan.transform.null_rejection import null_rejection
@@ -34,6 +35,7 @@ __all__ = [
     "fuse_maps",
     "fuse_projects",
     "join_equivalences",
+    "lift_single_rows",
     "limited_windows",
     "merge_totals",
     "null_rejection",
