@@ -81,6 +81,7 @@ from mz_dagster.plan.rewriting import (
     conjuncts,
     filtered,
     moved,
+    nodes_of,
     projected_to,
     reference,
     references,
@@ -139,7 +140,9 @@ def decorrelate(relation: Relation, local_id: LocalId) -> Relation:
         relation: Closed: no `OuterColumn` is free in it.
         local_id: Gives out ids for shared subplans.
     """
-    return _Decorrelation(local_id).plain(without_unread_subqueries(with_constant_calls(relation)))
+    if any(isinstance(one, DependentJoin) or has_subqueries(scalars_of(one)) for one in nodes_of(relation)):
+        relation = with_constant_calls(relation)  # which else is the optimizer's: a parameter is found in what is bound
+    return _Decorrelation(local_id).plain(without_unread_subqueries(relation))
 
 
 @dataclass(slots=True)
