@@ -48,7 +48,7 @@ def domain_source(
                 if owner is None:
                     break
                 offset = source.offsets[owner]
-                own = range(offset, offset + source.inputs[owner].relation_type.arity)
+                own = source.columns_of(owner)
                 there = {column: column - offset for column in own}
                 predicates = [moved(one, there) for one in _over(predicates, own)]
                 places = tuple(one - offset for one in places)

@@ -9,7 +9,7 @@ Columns are referred to by position. `Let` binds a shared subplan to a name of i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import chain
@@ -134,6 +134,15 @@ class Join:
     def owner(self, position: int) -> int:
         """Returns the number of the input that has the column at `position`."""
         return bisect_right(self.offsets, position) - 1
+
+    def columns_of(self, input: int) -> range:
+        """Returns the positions of the columns of the input of that number."""
+        return range(self.offsets[input], self.offsets[input] + self.inputs[input].relation_type.arity)
+
+    def places(self, order: Iterable[int]) -> dict[int, int]:
+        """Returns where the columns are if the inputs stand in that order; some may be left out."""
+        columns = (position for input in order for position in self.columns_of(input))
+        return {position: place for place, position in enumerate(columns)}
 
 
 @dataclass(frozen=True, slots=True)

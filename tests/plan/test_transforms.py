@@ -1,12 +1,14 @@
 """A transform keeps every row and multiplicity; so does lowering; and so does each by itself, on any data."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import (
     PIPELINE,
     collections_read,
@@ -16,7 +18,10 @@ from mz_dagster.plan import (
     optimize,
 )
 from mz_dagster.plan.optimize import Pass, check_order
-from mz_dagster.plan.relation import Negate, Relation, Union
+from mz_dagster.plan.relation import Constant, Get, Join, Negate, Reduce, Relation, Union
+from mz_dagster.plan.transform import lift_single_rows
+from mz_dagster.scalars.scalar import ColumnRef, Literal
+from mz_dagster.scalars.types import INT4, Column, RelationType
 from tests.plan.queries import QUERIES, VIEWS
 from tests.plan.reference import Rows, Undefined, maintained_rows, rows_of, snapshot_rows
 from tests.sql.project import Project, bind
@@ -134,3 +139,12 @@ def test_a_pipeline_out_of_order_is_refused() -> None:
         check_order(PIPELINE[6:])
     with pytest.raises(ValueError, match="fuse_maps must come after"):
         check_order(tuple(reversed(PIPELINE)))
+
+
+def test_what_a_join_says_of_one_input_alone_keeps_single_rows_where_they_are() -> None:
+    table = Get(GlobalId("u1"), RelationType((Column("a", INT4), Column("b", INT4))), "t")
+    row = Constant(((Literal(1, INT4),),), RelationType((Column("s", INT4),), frozenset({frozenset()})))
+    equal = ((ColumnRef(0, INT4), ColumnRef(1, INT4)),)
+    grouped = Reduce(Join((table, row), equal), (0,), (), ())
+    assert lift_single_rows(grouped) == grouped
+    assert lift_single_rows(replace(grouped, input=Join((table, row), ()))) != grouped

@@ -69,19 +69,13 @@ def _is_scattered(join: Join, large: int, other: int) -> bool:
 def _paired(join: Join, large: int, filtering: int) -> Relation:
     rest = [i for i in range(len(join.inputs)) if i not in (large, filtering)]
     pair = (large, filtering)
-    inner = Join(tuple(join.inputs[i] for i in pair), *_equivalences(join, pair, _places(join, pair)))
-    places = _places(join, [*pair, *rest])
+    inner = Join(tuple(join.inputs[i] for i in pair), *_equivalences(join, pair, join.places(pair)))
+    places = join.places([*pair, *rest])
     # What the pair has made equal is compared once.
     outer = Join(
         (inner, *(join.inputs[i] for i in rest)), *_equivalences(join, range(len(join.inputs)), places, without=pair)
     )
     return Projection(outer, tuple(places[position] for position in range(join.relation_type.arity)))
-
-
-def _places(join: Join, order: Sequence[int]) -> dict[int, int]:
-    """Returns where the join's columns are if the inputs stand in that order, of those that do."""
-    columns = [position for i in order for position in _own(join, i)]
-    return {position: place for place, position in enumerate(columns)}
 
 
 def _equivalences(
@@ -107,10 +101,6 @@ def _equivalences(
                 null_safe.add(len(classes))
             classes.append(tuple(moved(scalar, places) for scalar in known))
     return tuple(classes), frozenset(null_safe)
-
-
-def _own(join: Join, input: int) -> range:
-    return range(join.offsets[input], join.offsets[input] + join.inputs[input].relation_type.arity)
 
 
 def _inputs(join: Join, scalar: Scalar) -> set[int]:

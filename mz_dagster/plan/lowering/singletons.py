@@ -29,7 +29,7 @@ def with_singletons_joined(join: Join) -> Relation | None:
     groups = [alone[start : start + _TOGETHER] for start in range(0, len(alone), _TOGETHER)]
     rest = [i for i in range(len(join.inputs)) if i not in alone]
     inputs = [join.inputs[i] for i in rest] + [_product([join.inputs[i] for i in group]) for group in groups]
-    places = {position: place for place, position in enumerate(_columns(join, [*rest, *alone]))}
+    places = join.places([*rest, *alone])
     classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in join.equivalences)
     whole = Join(tuple(inputs), classes, join.null_safe) if len(inputs) > 1 else inputs[0]
     return Projection(whole, tuple(places[position] for position in range(join.relation_type.arity)))
@@ -37,9 +37,3 @@ def with_singletons_joined(join: Join) -> Relation | None:
 
 def _product(inputs: Sequence[Relation]) -> Relation:
     return Join(tuple(inputs), ()) if len(inputs) > 1 else inputs[0]
-
-
-def _columns(join: Join, order: Sequence[int]) -> list[int]:
-    """Returns the join's columns as they stand if its inputs stand in that order."""
-    offsets = join.offsets
-    return [offsets[i] + column for i in order for column in range(join.inputs[i].relation_type.arity)]

@@ -1,13 +1,14 @@
 """What is constant is computed now, as far as Python computes it exactly as SQL does.
 
 Owns: calls that `functions.evaluation` knows; booleans, NULL through strict functions, branches whose condition is
-known; dates compared with moments; filters that keep all or nothing; rows of constants
+known; dates compared with moments; errors of what cannot fail; filters that keep all or nothing; rows of constants
 under maps, projections, unions and joins; operators over no rows, and those that keep all rows or none. A call that
 Python does not evaluate, or whose result would be an error, is left alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import zip_longest
 from typing import assert_never
@@ -92,11 +93,8 @@ def with_constant_calls(relation: Relation) -> Relation:
 
     def rebuilt(one: Relation) -> Relation:
         if id(one) not in found:
-            own = (
-                with_mapped_scalars(one, computed)
-                if any(computed(each) is not each for each in scalars_of(one))
-                else one
-            )
+            scalars = scalars_of(one)
+            own = one if _are(scalars, map(computed, scalars)) else with_mapped_scalars(one, computed)
             found[id(one)] = with_inputs(own, [rebuilt(each) for each in inputs_of(own)])
         return found[id(one)]
 
@@ -104,20 +102,19 @@ def with_constant_calls(relation: Relation) -> Relation:
         match scalar:
             case Call():
                 arguments = tuple(computed(one) for one in scalar.arguments)
-                if any(one is not old for one, old in zip(arguments, scalar.arguments, strict=True)):
+                if not _are(arguments, scalar.arguments):
                     scalar = Call(scalar.function, arguments, scalar.type, scalar.nullable)
                 if arguments and all(isinstance(one, Literal) for one in arguments):
                     return _value_of(scalar) or scalar
                 return scalar
             case If():
                 parts = tuple(computed(one) for one in children(scalar))
-                return If(*parts) if any(a is not b for a, b in zip(parts, children(scalar), strict=True)) else scalar
+                return scalar if _are(parts, children(scalar)) else If(*parts)
             case Subquery():
                 query = query_of(scalar)
                 relation, arguments = rebuilt(query), tuple(computed(one) for one in scalar.arguments)
                 test = None if scalar.test is None else computed(scalar.test)
-                same = relation is query and test is scalar.test
-                if same and all(a is b for a, b in zip(arguments, scalar.arguments, strict=True)):
+                if relation is query and test is scalar.test and _are(arguments, scalar.arguments):
                     return scalar
                 return Subquery(scalar.kind, relation, arguments, test)
             case ColumnRef() | Literal() | OuterColumn():
@@ -126,6 +123,11 @@ def with_constant_calls(relation: Relation) -> Relation:
                 assert_never(scalar)
 
     return rebuilt(relation)
+
+
+def _are(scalars: Iterable[Scalar], others: Iterable[Scalar]) -> bool:
+    """Returns whether as many scalars are the very same."""
+    return all(one is other for one, other in zip(scalars, others, strict=True))
 
 
 def _folded_relation(relation: Relation) -> Relation:
@@ -256,21 +258,18 @@ def _folded_union(relation: Union) -> Relation:
 def _folded_join(relation: Join) -> Relation:
     if any(isinstance(one, Constant) and not one.rows for one in relation.inputs):
         return empty(relation.relation_type)
-    offsets = relation.offsets
     read = frozenset(column for one in relation.equivalences for scalar in one for column in columns_of(scalar))
     units = {
         i: one.rows[0]
         for i, one in enumerate(relation.inputs)
-        if isinstance(one, Constant) and len(one.rows) == 1 and not read & _columns_of_input(relation, i)
+        if isinstance(one, Constant) and len(one.rows) == 1 and read.isdisjoint(relation.columns_of(i))
     }
     if len(units) == len(relation.inputs):
         del units[0]
     rest = [i for i in range(len(relation.inputs)) if i not in units]
     if not units or (len(rest) == 1 and relation.equivalences):
         return relation
-    places: dict[int, int] = {}
-    for i in (*rest, *units):
-        places |= {offsets[i] + k: len(places) + k for k in range(relation.inputs[i].relation_type.arity)}
+    places = relation.places((*rest, *units))
     below = relation.inputs[rest[0]]
     if len(rest) > 1:
         classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in relation.equivalences)
@@ -280,11 +279,6 @@ def _folded_join(relation: Join) -> Relation:
         names = tuple(column.name for i in units for column in relation.inputs[i].relation_type.columns)
         below = _folded_relation(Map(below, cells, names))
     return _folded_relation(projected_to(below, [places[i] for i in range(relation.relation_type.arity)]))
-
-
-def _columns_of_input(join: Join, index: int) -> frozenset[int]:
-    offset = join.offsets[index]
-    return frozenset(range(offset, offset + join.inputs[index].relation_type.arity))
 
 
 def fold_scalar(scalar: Scalar) -> Scalar:

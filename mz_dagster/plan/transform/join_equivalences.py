@@ -124,8 +124,8 @@ def _raises(scalar: Scalar) -> bool:
 def _owner(join: Join, scalar: Scalar) -> int | None:
     """Returns the only input that `scalar` reads, or None."""
     columns = columns_of(scalar)
-    for i, one in enumerate(join.inputs):
-        if columns and columns <= set(range(join.offsets[i], join.offsets[i] + one.relation_type.arity)):
+    for i in range(len(join.inputs)):
+        if columns and columns <= set(join.columns_of(i)):
             return i
     return None
 

@@ -18,7 +18,7 @@ from mz_dagster.plan.relation import Aggregate, Filter, Join, Map, Projection, R
 from mz_dagster.plan.representations import with_one_zero
 from mz_dagster.plan.rewriting import bottom_up, moved, reference, scalars_of
 from mz_dagster.plan.row_count import is_one_row
-from mz_dagster.scalars.scalar import columns_of
+from mz_dagster.scalars.scalar import ColumnRef, columns_of
 
 
 def lift_single_rows(relation: Relation) -> Relation:
@@ -37,19 +37,16 @@ def _lifted(relation: Relation) -> Relation:
     if not isinstance(join, Join):
         return relation
     single = _unconnected_single_rows(join)
-    others = [one for i, one in enumerate(join.inputs) if i not in single]
-    if not single or not others:
+    rest = [i for i in range(len(join.inputs)) if i not in single]
+    if not single or not rest or (len(rest) == 1 and join.equivalences):
         return relation
-    arities = [one.relation_type.arity for one in join.inputs]
-    offsets = join.offsets
-    lifted = [offsets[i] + n for i in single for n in range(arities[i])]
-    rows = [offsets[i] + n for i in range(len(join.inputs)) if i not in single for n in range(arities[i])]
-    places = {position: place for place, position in enumerate(rows)}
+    places = join.places(rest)
     classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in join.equivalences)
-    below = Join(tuple(others), classes, join.null_safe) if len(others) > 1 else others[0]
+    others = tuple(join.inputs[i] for i in rest)
+    below = Join(others, classes, join.null_safe) if len(others) > 1 else others[0]
     # Where each column of what has been rebuilt is: its place below, or in the single rows.
     found = {position: (False, place) for position, place in places.items()}
-    found |= {position: (True, place) for place, position in enumerate(lifted)}
+    found |= {position: (True, place) for position, place in join.places(single).items()}
     for step in reversed(steps):
         if any(
             found[position][0] for scalar in scalars_of(step) for position in columns_of(scalar) if position in found
@@ -111,7 +108,7 @@ def _joined(relation: Reduce, below: Relation, found: _Places, rows: Sequence[Re
     for one in relation.aggregates:
         columns.append(next(results) if one.positions <= own.keys() else width + found[one.arguments[0]][1])
     values = [with_one_zero(reference(beside.relation_type, position)) for position in columns]
-    if all(value == reference(beside.relation_type, position) for value, position in zip(values, columns, strict=True)):
+    if all(isinstance(one, ColumnRef) for one in values):
         return Projection(beside, tuple(columns))
     arity = beside.relation_type.arity
     names = relation.relation_type.names

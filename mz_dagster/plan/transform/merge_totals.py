@@ -84,9 +84,7 @@ def _merged(join: Join, bound: Mapping[GlobalId, Relation], ids: Iterator[Global
     for group in several:
         order += group
         inputs.append(_together(list(group.values()), next(ids)))
-    offsets = join.offsets
-    columns = [offsets[i] + column for i in order for column in range(join.inputs[i].relation_type.arity)]
-    places = {position: place for place, position in enumerate(columns)}
+    places = join.places(order)
     classes = tuple(tuple(moved(scalar, places) for scalar in one) for one in join.equivalences)
     whole = Join(tuple(inputs), classes, join.null_safe) if len(inputs) > 1 else inputs[0]
     return Projection(whole, tuple(places[position] for position in range(join.relation_type.arity)))

@@ -144,11 +144,7 @@ class _Pushing:
         stays: list[Scalar] = []
         for predicate in predicates:
             columns = columns_of(predicate)
-            owners = [
-                i
-                for i, one in enumerate(relation.inputs)
-                if columns and columns <= set(range(offsets[i], offsets[i] + one.relation_type.arity))
-            ]
+            owners = [i for i in range(len(relation.inputs)) if columns and columns <= set(relation.columns_of(i))]
             if owners and (not can_fail(predicate) or is_temporal(predicate)):
                 into[owners[0]].append(shifted(predicate, -offsets[owners[0]]))
             else:
