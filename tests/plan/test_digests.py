@@ -16,7 +16,7 @@ QUERIES = {
     "SELECT b, count(*), sum(a), sum(d) FROM t GROUP BY b": "183db466408d6d4a",
     "SELECT b, count(DISTINCT a), min(c), max(e) FROM t GROUP BY b": "128c33d62fd3ded5",
     "SELECT DISTINCT c FROM t": "9ad3e04bce10574c",
-    "SELECT a FROM (SELECT a, d FROM t ORDER BY d LIMIT 3) AS y": "4577a73e5b387bfa",
+    "SELECT a FROM (SELECT a, d FROM t ORDER BY d LIMIT 3) AS y": "9ae4e64fbb9cc8ed",
     "SELECT b, array_agg(a ORDER BY d), rank() OVER (ORDER BY b) FROM t GROUP BY b": "9a39224ccb808608",
     "SELECT t.c, count(*) FROM t JOIN v ON t.b = v.k LEFT JOIN u ON u.a = t.a GROUP BY t.c": "49795d6e70394b08",
     "SELECT a, b FROM t INTERSECT SELECT k, a FROM v": "6862859b8db43004",

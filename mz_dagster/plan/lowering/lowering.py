@@ -249,7 +249,8 @@ class _Lowering:
         # Without a limit no row of a bucket can be left out before the last stage.
         stages = ONE_STAGE
         if relation.limit is not None:
-            stages = self.stages(relation.group_size, below.monotonic and relation.offset == 0)
+            monotonic = below.monotonic and relation.offset == 0
+            stages = self.stages(relation.group_size, monotonic, relation.limit + relation.offset)
         node = staged(self.lowered(relation.input), relation.group, function, stages)
         return results_of(node, self.kept(node), range(below.arity), relation.relation_type)
 
@@ -271,11 +272,17 @@ class _Lowering:
         kept = [reference(node.relation_type, position) for position in range(len(below))]
         return selected(self.kept(node), [valid], kept, relation.relation_type)
 
-    def stages(self, group_size: int | None, monotonic: bool) -> Stages:
-        """Returns the stages for groups of that size: one in a plan that runs once, which keeps no state."""
+    def stages(self, group_size: int | None, monotonic: bool, kept: int = 1) -> Stages:
+        """Returns the stages for groups of that size: one in a plan that runs once, which keeps no state.
+
+        Args:
+            group_size: How many rows a group is expected to have at most; None if nobody said.
+            monotonic: Whether the input only grows.
+            kept: How many rows a stage keeps of a bucket at most.
+        """
         if not self.arranges:
             return ONE_STAGE
-        return Stages((1,), monotonic=True) if monotonic else Stages(buckets_for(group_size))
+        return Stages((1,), monotonic=True) if monotonic else Stages(buckets_for(group_size, kept))
 
     def kept(self, node: StateOperator) -> Physical:
         """Returns what reads the output of `node`: its arrangement, or the operator itself in a plan that runs once."""
