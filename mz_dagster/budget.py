@@ -174,6 +174,8 @@ class Budget:
             is written out, and compiled.
         lines_at_once: So many lines of JSON are read at once on columns; fewer one by one.
         cheap_operators: A shared subplan of up to so many operators may as well be computed for each of its uses.
+        shared_objects: In a step in which fewer views and indexes have work, all is computed by the process that steps.
+        shared_updates: And so is what more updates change the inputs of.
     """
 
     evaluated_updates: int = 200_000
@@ -244,6 +246,8 @@ class Budget:
     folded_operators: int = 16
     lines_at_once: int = 20
     cheap_operators: int = 16
+    shared_objects: int = 16
+    shared_updates: int = 200_000
 
     @property
     def read_in_step(self) -> int:
@@ -308,6 +312,11 @@ _engine: ContextVar[EngineSetting | None] = ContextVar("mz_engine", default=None
 def budget() -> Budget:
     """Returns the budget in force: of the process, unless this thread's engine is chosen."""
     return _ALONE.get(engine_setting(), _in_force)
+
+
+def process_budget() -> Budget:
+    """Returns the budget of the process, whatever engine this thread has chosen."""
+    return _in_force
 
 
 def engine_setting() -> EngineSetting:

@@ -48,6 +48,7 @@ from mz_dagster.adapter.project_files import Fault, load_project
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.retention import Retention
 from mz_dagster.adapter.sink_versions import write_manifest
+from mz_dagster.adapter.worker_process import workers_of
 from mz_dagster.budget import budget, engine_of
 from mz_dagster.catalog import (
     Catalog,
@@ -166,10 +167,11 @@ class Engine:
             self.catalog.close()
             raise
         self.shards = LocalShards(place, self.catalog, project.inlining, project.hot_bytes, project.decoded_files())
-        self.spark = WarmSpark(spark or spark_config(project), project.state, self.shards, session)
+        self.spark = WarmSpark(spark or project.spark_config(), project.state, self.shards, session)
         self.definitions = CatalogDefinitions(self.catalog, project)
         self._graphs = Graphs(self.catalog, self.definitions)
         self._idle = IdleTimelines(self.catalog)
+        self.workers = workers_of(project)
         self.stepper = self.new_stepper(self.holder)
         self._faults: tuple[Fault, ...] | None = None
         self._polled: dict[str, Arrivals] = {}
@@ -193,10 +195,13 @@ class Engine:
             local=self.shards,
             engine=self.project.engine,
             notes_failures=notes_failures,
+            workers=self.workers,
         )
 
     def close(self) -> None:
-        """Closes the catalog. Spark stays warm for others; its sessions end with the process."""
+        """Ends workers and closes the catalog. Spark stays warm for others; its sessions end with the process."""
+        if self.workers is not None:
+            self.workers.close()
         self.catalog.close()
 
     def __enter__(self) -> Self:
@@ -784,17 +789,3 @@ class Engine:
 
 def _is_healed_anew(node: Node) -> bool:
     return isinstance(node, FailedNode) and isinstance(node.error, PlannedDifferently) and not node.error.newer
-
-
-def spark_config(project: Project) -> SparkConfig:
-    """Returns how the project's Spark is reached."""
-    return SparkConfig(
-        state_dir=project.spark.folder or project.state / "spark",
-        remote=project.spark.remote,
-        master=project.spark.master,
-        conf=project.spark.conf,
-        plan_bytes=project.spark.plan_bytes,
-        probe_dir=project.state,
-        start_seconds=project.spark.start_ms / 1000,
-        idle_seconds=None if project.spark.idle_ms is None else project.spark.idle_ms / 1000,
-    )

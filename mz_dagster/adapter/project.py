@@ -28,6 +28,7 @@ from mz_dagster.storage.decoded_files import DecodedFiles
 from mz_dagster.storage.inlined import Inlining
 from mz_dagster.storage.shard_bucket import ShardBucket
 from mz_dagster.storage.shard_place import FOLDER, ShardFolder, ShardPlace
+from mz_dagster.storage.spark import SparkConfig
 
 if TYPE_CHECKING:
     from mz_dagster.adapter.settings_file import BucketSettings, SparkSettings, TimelineSettings
@@ -76,6 +77,7 @@ class Project:
         idle_transaction_ms: How long a transaction block may do nothing, in milliseconds; None: for ever.
         warm_runs: Whether Dagster's runs start in workers forked from a warm process, where that works: under Linux.
         engine: Who computes, where a session does not say otherwise.
+        workers: How many processes compute beside one that steps again and again, where many views have work.
         strict: Whether a file that is wrong keeps Dagster from loading the project.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
@@ -100,6 +102,7 @@ class Project:
     idle_transaction_ms: int | None
     warm_runs: bool
     engine: EngineSetting
+    workers: int
     strict: bool
     source_folders: tuple[Path, ...]
     output_folders: tuple[Path, ...]
@@ -127,6 +130,19 @@ class Project:
             return ShardFolder(self.state)
         return ShardBucket(
             self.bucket.uri, self.bucket.store, self.state / "objects", self.root, self.bucket.copies_bytes
+        )
+
+    def spark_config(self) -> SparkConfig:
+        """Returns how the project's Spark is reached."""
+        return SparkConfig(
+            state_dir=self.spark.folder or self.state / "spark",
+            remote=self.spark.remote,
+            master=self.spark.master,
+            conf=self.spark.conf,
+            plan_bytes=self.spark.plan_bytes,
+            probe_dir=self.state,
+            start_seconds=self.spark.start_ms / 1000,
+            idle_seconds=None if self.spark.idle_ms is None else self.spark.idle_ms / 1000,
         )
 
     def decoded_files(self) -> DecodedFiles | None:

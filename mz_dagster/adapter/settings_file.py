@@ -125,6 +125,11 @@ def _below_root(value: Any, info: ValidationInfo[Path]) -> Path:
     return info.context / (Path(text).expanduser() if text.startswith("~/") else text)
 
 
+def _usual_workers() -> int:
+    """Returns one for each further processor that this process may use, up to three."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4) - 1
+
+
 def _catalog_url(value: Any, info: ValidationInfo[Path]) -> CatalogUrl:
     try:
         return CatalogUrl.parse(_TEXT.validate_python(value), info.context)
@@ -300,6 +305,7 @@ class _Project(_Attributes):
     name: Text | None = None
     timeline: Text = "default"
     engine: Text = "auto"
+    workers: Count = Field(default_factory=_usual_workers)
     strict: bool = False
 
 

@@ -752,7 +752,6 @@ def _nearest_project(start: Path) -> Path:
 
 
 def _spark(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter.engine import spark_config
     from mz_dagster.storage.spark import ensure_server, known_state_dirs, prepare, server_status, stop_server
 
     if options.all:
@@ -765,7 +764,7 @@ def _spark(options: argparse.Namespace) -> int:
                 stop_server(folder)
         print(f"{len(running)} {'stopped' if options.what == 'stop' else 'running'}")
         return 0
-    config = spark_config(_project(options))
+    config = _project(options).spark_config()
     if not config.embedded:
         print("the project names its own Spark; start, stop and look at it with its own tools")
         return 0

@@ -43,6 +43,8 @@ from mz_dagster.compute.spark.warm_spark import LeftToSpark, WarmSpark
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.stepper import StepLost, StepOverdue, Stepper, quiet
+from mz_dagster.compute.step.worker import Worker, serve
+from mz_dagster.compute.step.worker_process import WorkerProcesses, WorkerSetup
 
 __all__ = [
     "CollectionHasErrors",
@@ -68,6 +70,9 @@ __all__ = [
     "StoredRows",
     "TableNode",
     "WarmSpark",
+    "Worker",
+    "WorkerProcesses",
+    "WorkerSetup",
     "content",
     "discrepancy",
     "found_rows",
@@ -76,4 +81,5 @@ __all__ = [
     "peek_locally",
     "quiet",
     "rows_frame",
+    "serve",
 ]

@@ -190,6 +190,11 @@ class LocalShards:
         stats = self.in_memory(collection, frame, interval)
         return None if stats.bytes > limit.bytes else stats
 
+    def is_inlined(self, stats: BatchStats) -> bool:
+        """Returns whether a batch that brings its updates along is one that the catalog stores."""
+        limit = self._limit()
+        return self._inlines and stats.rows <= limit.rows and stats.bytes <= limit.bytes
+
     def in_memory(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats:
         """Returns the stats of a batch that brings its updates along, however many they are.
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project
-from mz_dagster.adapter.engine import spark_config
 from tests.project_objects import load_objects
 
 
@@ -120,8 +119,8 @@ def test_an_unknown_setting_is_told_beside_the_known_ones(tmp_path: Path) -> Non
 
 
 def test_how_long_to_wait_for_spark_is_a_setting(tmp_path: Path) -> None:
-    assert spark_config(Project.load(tmp_path)).start_seconds == 300
-    assert spark_config(project(tmp_path, "[spark]\nstart = '20 s'")).start_seconds == 20
+    assert Project.load(tmp_path).spark_config().start_seconds == 300
+    assert project(tmp_path, "[spark]\nstart = '20 s'").spark_config().start_seconds == 20
 
 
 @pytest.mark.parametrize(
@@ -219,5 +218,5 @@ def test_where_the_local_spark_is_and_how_long_it_stays(tmp_path: Path) -> None:
         ("[spark]\nfolder = '/srv/spark'\nidle = 'never'", Path("/srv/spark"), None),
     ):
         (tmp_path / "mz.toml").write_text(text)
-        config = spark_config(Project.load(tmp_path))
+        config = Project.load(tmp_path).spark_config()
         assert (config.state_dir, config.idle_seconds) == (folder, seconds)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mz_dagster.adapter import Project
-from mz_dagster.adapter.engine import spark_config
 from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.catalog import Catalog, CatalogUrl, database
 from mz_dagster.cli import main
@@ -91,7 +90,7 @@ remote = "sc://localhost:1/;token={SECRET}"
 "spark.hadoop.fs.s3a.access.key" = "${{PLANTED}}"
 """
     project = make_project(tmp_path / "p", settings)
-    texts = [repr(project), repr(spark_config(project))]
+    texts = [repr(project), repr(project.spark_config())]
     assert project.spark.conf["spark.hadoop.fs.s3a.access.key"] == SECRET
     backup(project, tmp_path / "backup")
     for path in (tmp_path / "backup").rglob("*"):
@@ -103,7 +102,7 @@ remote = "sc://localhost:1/;token={SECRET}"
     main(["--project", str(project.root), "spark", "status"])
     main(["--project", str(project.root), "frontiers"])
     with pytest.raises(Error) as failed:
-        open_session(spark_config(project))
+        open_session(project.spark_config())
     texts += [told(failed.value), *capsys.readouterr()]
     assert not [text for text in texts if SECRET in text]
 

@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=100, help="queries to make, at least")
     parser.add_argument("--views", type=int, default=12, help="views of a world")
     parser.add_argument("--writes", type=int, default=14, help="writes of a world")
+    parser.add_argument("--workers", type=int, default=0, help="processes beside the one that steps")
     parser.add_argument("--verbose", action="store_true", help="print every statement")
     chosen = parser.parse_args()
     total, failed, seed = Tally(), 0, chosen.seed
@@ -32,7 +33,8 @@ def main() -> int:
             while total.queries < chosen.cases:
                 story: list[str] = []
                 world = World(seed, Path(folder) / f"world{seed}", spark, server, views=chosen.views,
-                              writes=chosen.writes, say=print if chosen.verbose else story.append)  # fmt: skip
+                              writes=chosen.writes, workers=chosen.workers,
+                              say=print if chosen.verbose else story.append)  # fmt: skip
                 start = time.monotonic()
                 try:
                     world.run()

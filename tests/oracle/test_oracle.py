@@ -17,12 +17,20 @@ from tests.postgres_server import Postgres
 
 
 def live(
-    seeds: Sequence[int], folder: Path, spark: SparkConfig, postgres: Postgres, *, views: int, writes: int
+    seeds: Sequence[int],
+    folder: Path,
+    spark: SparkConfig,
+    postgres: Postgres,
+    *,
+    views: int,
+    writes: int,
+    workers: int = 0,
 ) -> Tally:
     """Lives through worlds and returns what they did together."""
     total = Tally()
     for seed in seeds:
-        total.add(World(seed, folder / f"world{seed}", spark, postgres, views=views, writes=writes).run())
+        world = World(seed, folder / f"world{seed}", spark, postgres, views=views, writes=writes, workers=workers)
+        total.add(world.run())
     return total
 
 
@@ -43,3 +51,16 @@ def test_views_are_their_queries_in_many_worlds(tmp_path: Path, spark_config: Sp
     total = live(range(1000, 1110), tmp_path, spark_config, postgres, views=16, writes=10)
     print(total)
     total.check()
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3600)
+def test_views_are_their_queries_where_workers_compute(
+    tmp_path: Path, spark_config: SparkConfig, postgres: Postgres
+) -> None:
+    """Those by this process: what is Spark's is left by workers, which `test_workers` shows."""
+    seeds = [seed for seed in range(2000, 2030) if seed % 3 != 1]
+    total = live(seeds, tmp_path, spark_config, postgres, views=16, writes=10, workers=2)
+    print(total)
+    total.check(covers=False)
+    assert total.shared > len(seeds)

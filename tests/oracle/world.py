@@ -69,6 +69,7 @@ class Tally:
         loose: How many may legally differ, since an optimizer may move an error.
         moved: How many of these did.
         indexes: How often a view's plan reads the index of another.
+        shared: How often a worker computed a collection, in steps of all.
         operators: How often each operator stood in an accepted view's plan.
         shapes: How many views there were of each shape of query.
     """
@@ -80,6 +81,7 @@ class Tally:
     loose: int = 0
     moved: int = 0
     indexes: int = 0
+    shared: int = 0
     operators: Counter[str] = field(default_factory=Counter)
     shapes: Counter[str] = field(default_factory=Counter)
 
@@ -102,6 +104,7 @@ class Tally:
         self.loose += other.loose
         self.moved += other.moved
         self.indexes += other.indexes
+        self.shared += other.shared
         self.operators.update(other.operators)
         self.shapes.update(other.shapes)
 
@@ -122,7 +125,7 @@ class Tally:
         return (
             f"{self.queries} queries, {self.acceptance:.0%} accepted; {self.compared} answers compared, {self.errors} "
             f"errors; {self.loose} with movable errors, {self.moved} moved; "
-            f"{self.indexes} indexes read; "
+            f"{self.indexes} indexes read; {self.shared} computed by workers; "
             f"{dict(self.shapes)}; {dict(self.operators)}; "
             f"refused: {dict(self.refused)}"
         )
@@ -171,6 +174,7 @@ class World:
         server: The referee's server.
         views: How many queries become views.
         writes: How many statements the history has.
+        workers: How many processes compute beside the one that steps, however little there is to compute.
         say: Receives lines that tell the story.
     """
 
@@ -183,6 +187,7 @@ class World:
         *,
         views: int = 12,
         writes: int = 14,
+        workers: int = 0,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.seed = seed
@@ -196,6 +201,7 @@ class World:
         self._referee = Referee(server, f"world_{seed}")
         self._view_count = views
         self._write_count = writes
+        self._workers = workers
         self._say = say
         self._tables: list[Relation] = []
         self._views: dict[str, View] = {}
@@ -217,7 +223,8 @@ class World:
         """
         with self._opened:
             self._opened.callback(self._referee.close)
-            self._opened.enter_context(budget_of(BUDGETS[self.seed % len(BUDGETS)]))
+            budget = replace(BUDGETS[self.seed % len(BUDGETS)], shared_objects=1)
+            self._opened.enter_context(budget_of(budget))
             self._open()
             try:
                 self._live()
@@ -250,7 +257,9 @@ class World:
     # ---- making it
 
     def _open(self) -> None:
-        engine = Engine(Project.load(self._folder), clock=self._clock, spark=self._spark)
+        project = replace(Project.load(self._folder), workers=self._workers)
+        engine = Engine(project, clock=self._clock, spark=self._spark)
+        assert engine.workers is None or engine.workers.start(deadline_s=60)
         self._connection = Connection(engine, Isolation.STRICT_SERIALIZABLE)
 
     def _execute(self, text: str, isolation: Isolation | None = None) -> Any:
@@ -407,6 +416,7 @@ class World:
         self._say(f"-- {poll.reason}")
         if poll.tick is not None:
             report = engine.step(TIMELINE, poll.tick)
+            self.tally.shared += sum(1 for one in report.collections if one.worker)
             for one in report.failures:
                 raise Disagreement(f"the step failed {one.name}: {one.error}\n{self._definition(one.name)}")
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import (
     NO_ROWS,
-    Batch,
     BatchId,
-    BatchState,
     BatchStats,
     Binding,
     Catalog,
@@ -47,13 +45,32 @@ from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.physical import ReadCollection, is_linear
 from mz_dagster.progress import advance, task
 from mz_dagster.scalars.types import RelationType
-from mz_dagster.storage.append import BatchWriter
+from mz_dagster.storage.append import Frame
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.spark_shards import update_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+class Writer(Protocol):
+    """Writes batches that are not sealed: a `BatchWriter`, or what keeps them in memory."""
+
+    def write(
+        self,
+        shards: Shards[Frame],
+        collection: CollectionRow,
+        lower: Antichain[int],
+        upper: Antichain[int],
+        frame: Frame,
+        *,
+        key: Sequence[int] = (),
+        rows: int | None = None,
+    ) -> tuple[BatchId, BatchStats]:
+        """Returns the batch and its stats; see `BatchWriter.write`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +100,7 @@ class Advance:
     catalog: Catalog
     local: LocalShards
     orders: LookupOrders
-    writer: BatchWriter
+    writer: Writer
     spark: SparkUse
     common: CommonLookups | None
     progress: Progress
@@ -193,11 +210,7 @@ class Advance:
 
     def _note(self, batch: BatchId, stats: BatchStats) -> None:
         """Notes a batch that was written, for the rest of the step to read."""
-        self.run.reserved[self.row.id] = batch
-        if stats.rows:
-            self.run.written[self.row.id] = batch
-            interval = (frontier_at(self.row.upper, self.lower), self._end)
-            self.run.batches[self.row.id].append(Batch(batch, self.row.id, *interval, BatchState.WRITING, stats))
+        self.run.note(self.row, batch, frontier_at(self.row.upper, self.lower), self._end, stats)
 
     def _note_due(self, node: MaintainedNode) -> None:
         """Notes when a temporal filter's state, which has been written, changes next by itself."""

@@ -41,6 +41,7 @@ class CollectionStep:
         rows_read: How many rows the files hold that it read of its inputs and of its own state, each as often as it was
             read.
         operators: What computes it, for people.
+        worker: Which worker computed it; 0 if the process that stepped did.
         spark_because: Why Spark computed it or a part of it, each reason once; none if this process did all there was.
         handovers: How often one engine handed updates to the other.
         costs: What each operator cost that this process computed.
@@ -60,6 +61,7 @@ class CollectionStep:
     spark_ms: float = 0.0
     rows_read: int = 0
     operators: str = ""
+    worker: int = 0
     spark_because: tuple[str, ...] = ()
     handovers: int = 0
     costs: tuple[OperatorCost, ...] = ()
@@ -72,6 +74,8 @@ class CollectionStep:
         """Which engine computed it, and of Spark why, for people; empty if there was nothing to compute."""
         if self.spark_because:
             return f"Spark: {'; '.join(self.spark_because)}"
+        if self.worker:
+            return f"worker {self.worker}"
         return "this process" if self.spark_ms else ""
 
 

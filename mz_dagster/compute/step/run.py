@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from mz_dagster.budget import budget
-from mz_dagster.catalog import Batch, BatchId, CollectionRow
+from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, CollectionRow
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.lookups.shared_reads import SharedReads
 from mz_dagster.compute.step.common_time import CommonTime
-from mz_dagster.compute.step.graph import Graph, MaintainedNode, Node, SourceNode
+from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.local_ingest import FreshRecords
 from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.compute.step.turns import Turn, Turns
 from mz_dagster.errors import OperationalError
-from mz_dagster.formalism import GlobalId
+from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.shards import Shards
 
@@ -103,6 +103,30 @@ class StepRun:
         if id in self.overtaken:
             raise StepGivenUp(f'another was faster with "{self.graph.by_id[id].name}"')
 
+    def is_unwanted(self, nodes: Sequence[Node]) -> bool:
+        """Returns whether somebody else was faster with all that is left of some collections."""
+        return all(node.id in self.overtaken or node.id in self.done for node in nodes) and any(
+            node.id in self.overtaken for node in nodes
+        )
+
+    def check_any_wanted(self, nodes: Sequence[Node]) -> None:
+        """Returns if somebody waits for what the step computes of any of some collections.
+
+        Raises:
+            StepGivenUp: Nobody does.
+        """
+        if self.given_up.is_set() or self.is_unwanted(nodes):
+            self.check_wanted(next((node.id for node in nodes if node.id in self.overtaken), nodes[0].id))
+
+    def note(
+        self, row: CollectionRow, batch: BatchId, lower: Antichain[int], upper: Antichain[int], stats: BatchStats
+    ) -> None:
+        """Notes a batch that was made of a collection, for the rest of the step to read, and for the seal."""
+        self.reserved[row.id] = batch
+        if stats.rows:
+            self.written[row.id] = batch
+            self.batches[row.id].append(Batch(batch, row.id, lower, upper, BatchState.WRITING, stats))
+
     def tag_of(self, id: GlobalId) -> str:
         """Returns what Spark knows its work for one collection by, to interrupt it."""
         return f"{self.tag}-{id}"
@@ -142,6 +166,25 @@ class StepRun:
     def upper_of(self, id: GlobalId) -> int:
         """The upper that the collection will have when this step seals."""
         return self.done[id].upper if id in self.done else self.rows[id].upper.only
+
+    def target(self, node: Node) -> int:
+        """The upper that a collection can reach: that of the tick, or the least of its inputs."""
+        if isinstance(node, TableNode):
+            return self.upper_of(node.id)
+        return min((self.tick + 1, *(self.upper_of(input) for input in node.inputs)))
+
+    def has_work(self, node: Node, lower: int, upper: int) -> bool:
+        """Whether anything is to be computed for a collection's advance over `[lower, upper)`."""
+        match node:
+            case SourceNode():
+                return self.bound.get(node.bound, -1) >= lower
+            case MaintainedNode():
+                if self.rows[node.id].is_hydrated:
+                    fresh = any(not self.is_empty(input, lower, upper) for input in node.reads)
+                    return fresh or self.rows[node.id].is_due(upper)
+                return node.has_constants or any(self.overlapping(input, None, upper) for input in node.reads)
+            case TableNode() | FailedNode() | SinkNode():
+                return False
 
     def overlapping(self, id: GlobalId, lower: int | None, upper: int) -> tuple[Batch, ...]:
         """The batches that may hold updates in `[lower, upper)`."""

@@ -73,12 +73,15 @@ from mz_dagster.compute.step.advance import Advance, frontier_at
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.lead_watch import LeadWatch
+from mz_dagster.compute.step.outcomes import advanced, behind, idle, known_to_fail, step_of
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
-from mz_dagster.compute.step.run import StepRun
-from mz_dagster.compute.step.schedule import Schedule
+from mz_dagster.compute.step.run import StepGivenUp, StepRun
+from mz_dagster.compute.step.sharing import Sharing
 from mz_dagster.compute.step.sinks import Sinks
 from mz_dagster.compute.step.turns import Turn
-from mz_dagster.errors import DatabaseError, OperationalError, one_line
+from mz_dagster.compute.step.work_shares import STEPPER, Unit
+from mz_dagster.compute.step.worker_process import WorkerProcess, WorkerProcesses
+from mz_dagster.errors import DatabaseError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
@@ -138,6 +141,7 @@ class Stepper:
         seal_after_s: After how long what has finished is sealed without what has not, in seconds.
         engine: Who computes, where whoever has it run does not choose.
         notes_failures: Whether the catalog is told of collections that fail; else only the caller is.
+        workers: What computes beside this process in steps of many collections; None for nothing.
     """
 
     def __init__(
@@ -154,6 +158,7 @@ class Stepper:
         seal_after_s: float = SEAL_AFTER_S,
         engine: EngineSetting = EngineSetting.AUTO,
         notes_failures: bool = True,
+        workers: WorkerProcesses | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._catalog = catalog
@@ -170,6 +175,7 @@ class Stepper:
         self._local = local
         self._orders = LookupOrders()
         self._stepped: set[GlobalId] = set()
+        self._sharing = Sharing(catalog, local, workers, clock)
         self._sinks = Sinks(catalog, local, holder, lease_ms, clock)
 
     def run(
@@ -256,11 +262,11 @@ class Stepper:
         for node in run.graph:
             if isinstance(node, SinkNode):  # they write what is sealed
                 upper = run.rows[node.id].upper.only
-                run.done[node.id] = _step(node, Outcome.CURRENT, upper, upper)
+                run.done[node.id] = step_of(node, Outcome.CURRENT, upper, upper)
         self._pass_idle(run)
         if idle_only:
             for node in run.graph:
-                run.done.setdefault(node.id, _behind(node, run.rows[node.id], run))
+                run.done.setdefault(node.id, behind(node, run.rows[node.id], run))
         progress(_beginning(run))
         if len(run.done) == len(run.graph.nodes):
             self._seal(run, leadership, progress, resigns=resigns)
@@ -343,12 +349,6 @@ class Stepper:
             local=self._local,
         )
 
-    def _target(self, run: StepRun, node: Node) -> int:
-        """Returns the upper that the node can reach, `u_C`."""
-        if isinstance(node, TableNode):
-            return run.upper_of(node.id)
-        return min((run.tick + 1, *(run.upper_of(input) for input in node.inputs)))
-
     def _pass_idle(self, run: StepRun) -> None:
         """Settles, without Spark, every collection whose inputs are settled, and which has nothing to do."""
         for node in run.graph:
@@ -357,30 +357,18 @@ class Stepper:
             if isinstance(node, SinkNode):
                 continue
             if node.id not in run.selected or isinstance(node, TableNode):
-                run.done[node.id] = _step(node, Outcome.CURRENT, lower, lower)
+                run.done[node.id] = step_of(node, Outcome.CURRENT, lower, lower)
                 continue
             if isinstance(node, FailedNode):
-                run.done[node.id] = _failed(node, lower, run)
+                run.done[node.id] = known_to_fail(node, lower, run)
                 continue
             if not all(input in run.done for input in node.inputs):
                 continue
-            upper = self._target(run, node)
+            upper = run.target(node)
             if upper <= lower:
-                run.done[node.id] = _behind(node, row, run)
-            elif not self._has_work(run, node, lower, upper):
-                run.done[node.id] = _idle(node, run, lower, upper)
-
-    def _has_work(self, run: StepRun, node: Node, lower: int, upper: int) -> bool:
-        match node:
-            case SourceNode():
-                return run.bound.get(node.bound, -1) >= lower
-            case MaintainedNode():
-                if run.rows[node.id].is_hydrated:
-                    fresh = any(not run.is_empty(input, lower, upper) for input in node.reads)
-                    return fresh or run.rows[node.id].is_due(upper)
-                return node.has_constants or any(run.overlapping(input, None, upper) for input in node.reads)
-            case TableNode() | FailedNode() | SinkNode():
-                return False
+                run.done[node.id] = behind(node, row, run)
+            elif not run.has_work(node, lower, upper):
+                run.done[node.id] = idle(node, run, lower, upper)
 
     # ---- 3. lease and run
 
@@ -413,34 +401,46 @@ class Stepper:
         Raises:
             StepLost: Another took the lead, so that nothing of this could be sealed.
         """
-        working = {node.id: node for node in run.graph if node.id not in run.done}
+        working = [node for node in run.graph if node.id not in run.done]
         run.common = self._common(run)
-        schedule = Schedule({id: node.inputs for id, node in working.items()})
         lead = None if leadership is None else LeadWatch(self._catalog, leadership, self._clock)
 
-        def work(node: Node) -> None:
+        def work(unit: Unit, worker: WorkerProcess | None) -> None:
             def tell(line: str) -> None:
-                if not run.given_up.is_set() and node.id not in run.overtaken:
+                if not run.given_up.is_set() and unit.id not in run.overtaken:
                     progress(line)
 
-            run.check_wanted(node.id)
             if lead is not None and lead.is_over():
                 raise _lost(run, f"the lead of epoch {lead.leadership.epoch} is over")
-            done = self._advance(run, node, writer, tell)
-            if node.id not in run.overtaken:
-                run.done[node.id] = done
-            progressing.advance(1)
+            left = unit.nodes if worker is None else self._sharing.computed(run, unit, worker, writer, tell)
+            for node in left:
+                try:
+                    run.check_wanted(node.id)
+                    done = self._advance(run, node, writer, tell)
+                except StepGivenUp:
+                    if node.id not in run.overtaken:
+                        raise
+                    continue  # others of the unit may be wanted
+                if node.id not in run.overtaken:
+                    run.done[node.id] = done
+            progressing.advance(len(unit.nodes))
 
-        running: dict[Future[None], GlobalId] = {}
+        running: dict[Future[None], tuple[Unit, int]] = {}
         sealed_at = told_at = looked_at = self._clock.monotonic_ms()
         with (
             task(f"step to {run.tick}", len(working), "collections") as progressing,
-            self._workers(run, running) as pool,
+            self._sharing.workers(run, working) as workers,
+            self._threads(run, running) as pool,
         ):
+            shares = self._sharing.shares(run, working, workers, self._parallelism)
             while True:
-                while len(running) < self._parallelism and (id := schedule.take()) is not None:
-                    if id not in run.overtaken:
-                        running[pool.submit(copy_context().run, work, working[id])] = id
+                for place in (STEPPER, *workers):
+                    while (unit := shares.take(place)) is not None:
+                        if run.is_unwanted(unit.nodes):
+                            shares.done(unit, place)
+                            continue
+                        future = pool.submit(copy_context().run, work, unit, workers.get(place))
+                        running[future] = unit, place
                 if not running:
                     break
                 now = self._clock.monotonic_ms()
@@ -454,12 +454,12 @@ class Stepper:
                 if finished:
                     told_at = now
                 elif now >= told_at + self._still_working_s * 1000:
-                    progress(self._still_working(run, list(working.values())))
+                    progress(self._still_working(run, working))
                     told_at = now
                 for future in finished:
-                    id = running.pop(future)
-                    schedule.done(id)
-                    if id not in run.overtaken:
+                    unit, place = running.pop(future)
+                    shares.done(unit, place)
+                    if not run.is_unwanted(unit.nodes):
                         future.result()
                 if now >= looked_at + _LOOK_EVERY_S * 1000:
                     self._overtaken(run, [node.id for node in run.graph if run.works_on(node.id)], progress)
@@ -468,7 +468,11 @@ class Stepper:
                 if is_due and len(run.done) < len(run.graph.nodes) and run.has_unsealed:
                     self._seal_group(run, leadership, lease, progress)
                     sealed_at = self._clock.monotonic_ms()
-                _leave(run, running)
+                for future, (unit, place) in list(running.items()):
+                    if run.is_unwanted(unit.nodes):
+                        del running[future]
+                        shares.done(unit, place)
+                        _leave(run, future, unit)
 
     def _overtaken(self, run: StepRun, ids: Iterable[GlobalId], progress: Progress) -> bool:
         """Notes which of the collections somebody else has sealed since the step began; returns whether any.
@@ -487,7 +491,7 @@ class Stepper:
         return True
 
     @contextmanager
-    def _workers(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
+    def _threads(self, run: StepRun, running: Mapping[Future[None], object]) -> Iterator[ThreadPoolExecutor]:
         """Opens threads to compute in; if the step is given up, nobody waits for what is running in them."""
         # What was overtaken goes on for a while in its thread, and no other waits for that.
         pool = ThreadPoolExecutor(4 * self._parallelism, thread_name_prefix=STEP_THREADS)
@@ -530,11 +534,11 @@ class Stepper:
     def _advance(self, run: StepRun, node: Node, writer: BatchWriter, progress: Progress) -> CollectionStep:
         row = run.rows[node.id]
         lower = row.upper.only
-        upper = self._target(run, node)
+        upper = run.target(node)
         if upper <= lower:
-            return _behind(node, row, run)
-        if not self._has_work(run, node, lower, upper):
-            return _idle(node, run, lower, upper)
+            return behind(node, row, run)
+        if not run.has_work(node, lower, upper):
+            return idle(node, run, lower, upper)
         start = run.started[node.id] = self._clock.monotonic_ms()
         is_alone = node.id in self._stepped and run.is_little(node, lower, upper)
         turn = run.turn_of[node.id] = Turn(run.turns, is_alone=is_alone)
@@ -565,26 +569,10 @@ class Stepper:
             if isinstance(error, HeapFull | PlanTooLarge):
                 failure = error.of(f'{node.operators} of "{node.name}"')
         else:
-            spark_ms = self._clock.monotonic_ms() - start
-            done_by = f" by Spark: {'; '.join(spark.because)}" if spark.because else ""
-            progress(
-                f'"{node.name}" [{lower}, {upper}): wrote {stats.rows} updates in {spark_ms / 1000:.1f} s{done_by}'
-            )
-            rows_in = stats.rows if isinstance(node, SourceNode) else run.rows_in(node, lower, upper)
-            return replace(
-                _step(node, Outcome.ADVANCED, lower, upper),
-                stats=stats,
-                batch=run.written.get(node.id),
-                rows_in=rows_in,
-                spark_ms=spark_ms,
-                rows_read=rows_read,
-                spark_because=tuple(spark.because),
-                handovers=spark.handovers,
-                costs=tuple(spark.costs.found),
-            )
+            return advanced(advance, stats, rows_read, self._clock.monotonic_ms() - start)
         progress(f'"{node.name}" [{lower}, {upper}) failed in {node.operators}: {failure.message}')
         spark_ms = self._clock.monotonic_ms() - start
-        failed = _step(node, Outcome.FAILED, lower, lower)
+        failed = step_of(node, Outcome.FAILED, lower, lower)
         used = replace(failed, spark_ms=spark_ms, spark_because=tuple(spark.because), handovers=spark.handovers)
         return replace(used, error=failure, reason=failure.message)
 
@@ -729,16 +717,14 @@ def _hold(run: StepRun, rows: Iterable[CollectionRow]) -> None:
         run.common_time.hold((row for row in rows if row.is_hydrated), min(stands) - 1)
 
 
-def _leave(run: StepRun, running: dict[Future[None], GlobalId]) -> None:
+def _leave(run: StepRun, future: Future[None], unit: Unit) -> None:
     """Waits no more for what was overtaken, and ends what Spark does for it."""
-    for future, id in list(running.items()):
-        if id in run.overtaken:
-            del running[future]
-            if id in run.turn_of:
-                run.turn_of[id].give_up()
-            for opened in (run.opened, run.smaller):
-                if opened is not None:
-                    interrupt(opened[0], run.tag_of(id), partial(_is_done, future))
+    for node in unit.nodes:
+        if node.id in run.turn_of:
+            run.turn_of[node.id].give_up()
+        for opened in (run.opened, run.smaller):
+            if opened is not None:
+                interrupt(opened[0], run.tag_of(node.id), partial(_is_done, future))
 
 
 def _is_done(future: Future[None], seconds: float) -> bool:
@@ -768,32 +754,3 @@ def _beginning(run: StepRun) -> str:
     told = [f"{len(run.graph.nodes) - len(outcomes)} of {len(run.graph.nodes)} collections have work"]
     told += [f"{outcomes.count(one)} {one.value}" for one in Outcome if one in outcomes]
     return f"step to tick {run.tick}, from {lowest}: {', '.join(told)}"
-
-
-def _step(node: Node, outcome: Outcome, lower: int, upper: int) -> CollectionStep:
-    owner = node.owner if isinstance(node, SourceNode | MaintainedNode | FailedNode) else None
-    return CollectionStep(node.id, node.name, outcome, lower, upper, operators=node.operators, owner=owner)
-
-
-def _idle(node: Node, run: StepRun, lower: int, upper: int) -> CollectionStep:
-    return replace(_step(node, Outcome.IDLE, lower, upper), rows_in=run.rows_in(node, lower, upper))
-
-
-def _behind(node: Node, row: CollectionRow, run: StepRun) -> CollectionStep:
-    """Returns what is said of a collection that has nothing to do: it is current, or waits for an input."""
-    upper = row.upper.only
-    if upper > run.tick:
-        return _step(node, Outcome.CURRENT, upper, upper)
-    held = [run.graph.by_id[input].name for input in node.inputs if run.upper_of(input) <= upper]
-    reason = "waits for " + ", ".join(f'"{name}"' for name in sorted(held))
-    return replace(_step(node, Outcome.BLOCKED, upper, upper), reason=reason)
-
-
-def _failed(node: FailedNode, upper: int, run: StepRun) -> CollectionStep:
-    """Returns what is said of a collection that was known to fail; of an object and its arrangements, of the object."""
-    if upper > run.tick:
-        return _step(node, Outcome.CURRENT, upper, upper)
-    if node.owner is not None:
-        reason = f'waits for "{run.graph.by_id[node.owner].name}"'
-        return replace(_step(node, Outcome.BLOCKED, upper, upper), reason=reason)
-    return replace(_step(node, Outcome.FAILED, upper, upper), error=node.error, reason=one_line(node.error))

@@ -1,0 +1,122 @@
+"""What of a step workers compute, and how the step takes over what they made; `worker` has the design."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+
+from mz_dagster.budget import EngineSetting, budget, engine_setting
+from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, Catalog
+from mz_dagster.clock import Clock
+from mz_dagster.compute.step.advance import Writer, frontier_at
+from mz_dagster.compute.step.graph import MaintainedNode, Node
+from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress
+from mz_dagster.compute.step.run import StepRun
+from mz_dagster.compute.step.work_shares import Unit, WorkShares, units_of
+from mz_dagster.compute.step.worker_process import WorkerLost, WorkerProcess, WorkerProcesses, work_of
+from mz_dagster.errors import one_line
+from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.local_shards import LocalShards
+
+logger = logging.getLogger("mz_dagster.workers")
+
+
+class Sharing:
+    """Has workers compute a part of each step, and remembers which.
+
+    Args:
+        catalog: Gives batches their ids.
+        local: The shards.
+        processes: The workers; None for none.
+        clock: Tells when a collection was begun.
+    """
+
+    def __init__(self, catalog: Catalog, local: LocalShards, processes: WorkerProcesses | None, clock: Clock) -> None:
+        self._catalog = catalog
+        self._local = local
+        self._processes = processes
+        self._clock = clock
+        self._has_stepped_much = False
+        self._kept: dict[GlobalId, int] = {}
+        self._left: set[GlobalId] = set()
+
+    @contextmanager
+    def workers(self, run: StepRun, working: Sequence[Node]) -> Iterator[Mapping[int, WorkerProcess]]:
+        """Gives the workers that compute with a step, by number: none where there is little to share.
+
+        Nor in a process that steps so much for the first time, as it may be the last.
+
+        Args:
+            run: The step.
+            working: The collections that have work.
+        """
+        ready = run.rows
+        objects = sum(
+            isinstance(one, MaintainedNode) and one.owner is None and ready[one.id].is_hydrated for one in working
+        )
+        if self._processes is None or objects < budget().shared_objects or engine_setting() is EngineSetting.SPARK:
+            yield {}
+        elif not self._has_stepped_much:
+            self._has_stepped_much = True
+            yield {}
+        else:
+            with self._processes.ready() as processes:
+                yield {one.number: one for one in processes}
+
+    def shares(
+        self, run: StepRun, working: Sequence[Node], workers: Mapping[int, WorkerProcess], at_once: int
+    ) -> WorkShares:
+        """Returns what deals the collections of a step out to workers and the stepper; see `WorkShares`."""
+        units = units_of(working, partial(self._may_share, run) if workers else lambda _: False)
+        return WorkShares(units, self._kept, workers, at_once)
+
+    def _may_share(self, run: StepRun, node: Node) -> bool:
+        if not isinstance(node, MaintainedNode) or node.id in self._left or not run.rows[node.id].is_hydrated:
+            return False
+        return run.rows_in(node, run.rows[node.id].upper.only, run.tick + 1) <= budget().shared_updates
+
+    def computed(
+        self, run: StepRun, unit: Unit, worker: WorkerProcess, writer: Writer, progress: Progress
+    ) -> Sequence[Node]:
+        """Has a worker compute a unit, and takes over what it made; returns what is left to the stepper."""
+        nodes = [node for node in unit.nodes if isinstance(node, MaintainedNode)]
+        if worker.is_lost:
+            return nodes
+        fresh = {node.id: self._catalog.fresh_batch() for node in nodes}
+        run.started |= dict.fromkeys(fresh, self._clock.monotonic_ms())
+        try:
+            done = worker.compute(run, work_of(run, nodes, fresh), partial(run.check_any_wanted, nodes))
+        except WorkerLost as lost:
+            logger.warning('"%s" is computed by the process that steps: %s', nodes[-1].name, one_line(lost))
+            return nodes
+        for id, reason in done.left.items():
+            logger.info('"%s" is left by worker %d: %s', run.graph.by_id[id].name, worker.number, reason)
+            self._left.add(id)
+        for line in done.lines:
+            progress(line)
+        for one in done.steps:
+            run.check_any_wanted(nodes)
+            if one.id in run.overtaken:
+                continue
+            if one.outcome is Outcome.ADVANCED:
+                stats = self._taken_over(run, one, fresh[one.id], writer)
+                one = replace(one, stats=stats, batch=run.written.get(one.id))
+                if one.id in done.dues:
+                    run.dues[one.id] = done.dues[one.id]
+            run.done[one.id] = one
+        return [node for node in nodes if node.id in done.left]
+
+    def _taken_over(self, run: StepRun, step: CollectionStep, batch: BatchId, writer: Writer) -> BatchStats:
+        """Notes the batch that a worker made; one that is too large for the catalog is written."""
+        row, stats = run.rows[step.id], step.stats
+        if stats.payload is None:  # nothing came of it
+            return stats
+        interval = (frontier_at(row.upper, step.lower), frontier_at(row.upper, step.upper))
+        if not self._local.is_inlined(stats):
+            made = Batch(batch, row.id, *interval, BatchState.WRITING, stats)
+            batch, stats = writer.write(self._local, row, *interval, self._local.read(row, [made]))
+        run.note(row, batch, *interval, stats)
+        return stats

@@ -1,0 +1,211 @@
+"""Workers: what they compute is what the process that steps would have, and nothing is lost with them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Connection, Engine, Isolation, Project
+from mz_dagster.budget import Budget
+from mz_dagster.compute import Outcome, StepOverdue, StepReport, Worker
+from mz_dagster.compute.step import worker_process
+from mz_dagster.compute.step.run import StepRun
+from mz_dagster.compute.step.worker import Done, Work
+from mz_dagster.compute.step.worker_process import WorkerProcess
+from tests.budgets import SetBudget
+from tests.sparkless import refused
+
+VIEWS = {
+    "joined": "SELECT u.name, t.k, t.v FROM t JOIN u ON t.k = u.k",
+    "summed": "SELECT name, count(*) AS n, sum(v) AS s FROM joined GROUP BY name",
+    "largest": "SELECT k, max(v) AS most, min(v) AS least FROM t GROUP BY k",
+    "newest": "SELECT DISTINCT ON (k) k, v FROM t ORDER BY k, v DESC",
+    "ranked": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM t",
+    "left_over": "SELECT k, v FROM t LEFT JOIN u USING (k) WHERE u.name IS NULL",
+    "above": "SELECT k, v FROM t WHERE v > (SELECT avg(v) FROM t)",
+    "failing": "SELECT k, 100 / (v - 7) AS q FROM t",
+    "all_of_it": "SELECT count(*) AS n FROM t",
+    "recent": "SELECT k, v FROM t WHERE mz_now() <= 10000000000000 + v",
+    "over_two": "SELECT l.k, s.n FROM largest l JOIN joined j ON l.k = j.k JOIN summed s ON s.name = j.name",
+}
+
+
+@contextmanager
+def opened(root: Path, workers: int, settings: str = "") -> Iterator[Connection]:
+    """Opens a project in which so many workers are ready, and makes tables and views."""
+    root.mkdir()
+    (root / "mz.toml").write_text(f"[project]\nworkers = {workers}\n{settings}")
+    with Engine(Project.load(root), session=refused) as engine:
+        assert engine.workers is None or engine.workers.start(deadline_s=120)
+        with Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection:
+            connection.execute("CREATE TABLE t (k integer, v integer)")
+            connection.execute("CREATE TABLE u (k integer, name text)")
+            connection.execute("INSERT INTO u SELECT k, chr(97 + k % 5) FROM generate_series(0, 19) AS s (k)")
+            connection.execute("INSERT INTO t SELECT n % 25, n + 8 FROM generate_series(1, 200) AS s (n)")
+            for name, query in VIEWS.items():
+                connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            connection.execute("INSERT INTO t VALUES (1, 1)")
+            stepped(connection)
+            yield connection
+
+
+def stepped(connection: Connection, until_ms: float | None = None) -> StepReport:
+    """Steps all to now."""
+    engine = connection.engine
+    tick = engine.poll("default").tick or engine.catalog.read_ts("default")
+    if until_ms is None:
+        return engine.step("default", tick)
+    return engine.stepper.run(engine.graph("default"), tick, until_ms=until_ms)
+
+
+def change(connection: Connection, dice: random.Random) -> None:
+    """Deletes, updates and inserts, with a row that fails now and then, and many at once."""
+    connection.execute(f"DELETE FROM t WHERE k = {dice.randrange(25)}")
+    connection.execute(f"UPDATE t SET v = v + 1 WHERE k = {dice.randrange(25)}")
+    connection.execute(f"INSERT INTO t VALUES ({dice.randrange(25)}, {dice.choice((7, dice.randrange(8, 999)))})")
+    connection.execute(f"INSERT INTO t SELECT {dice.randrange(25)}, n + 8 FROM generate_series(1, 30) AS s (n)")
+    connection.execute("DELETE FROM t WHERE v = 7") if dice.random() < 0.5 else None
+
+
+def contents(connection: Connection, *, by_query: bool = False) -> dict[str, object]:
+    """Returns what each view holds, or the error that reading it is."""
+    found = dict[str, object]()
+    for name, query in VIEWS.items():
+        try:
+            rows = connection.execute(query if by_query else f"SELECT * FROM {name}").fetchall()
+            found[name] = sorted(rows)
+        except Exception as error:
+            found[name] = str(error)
+    return found
+
+
+@pytest.mark.parametrize("settings", ["", "[writes]\ninline_rows = 3\n"])
+def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBudget, settings: str) -> None:
+    """Also where what they make is too much for the catalog, and is written to the shards."""
+    set_budget(shared_objects=1)
+    dice = random.Random(3)
+    with opened(tmp_path / "project", 2, settings) as connection:
+        for _ in range(4):
+            change(connection, dice)
+            report = stepped(connection)
+            by = {one.name: one.worker for one in report.collections if one.outcome is Outcome.ADVANCED}
+            assert {1, 2} & set(by.values()), by
+            assert not report.failures
+            assert contents(connection) == contents(connection, by_query=True)
+
+
+def test_an_object_is_computed_where_it_was(tmp_path: Path, set_budget: SetBudget) -> None:
+    set_budget(shared_objects=1)
+    with opened(tmp_path / "project", 1) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        stepped(connection)
+        connection.execute("INSERT INTO t VALUES (2, 2)")
+        report = stepped(connection)
+        for one in report.collections:
+            if one.owner is not None and one.worker:
+                assert report.of_object(one.owner).worker == one.worker
+
+
+def test_few_views_are_stepped_without_workers(tmp_path: Path) -> None:
+    with opened(tmp_path / "project", 1) as connection:
+        for n in range(3):
+            connection.execute(f"INSERT INTO t VALUES (1, {n})")
+            assert not any(one.worker for one in stepped(connection).collections)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost_costs_nothing_but_its_work(
+    tmp_path: Path,
+    set_budget: SetBudget,
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Killed while it is to compute, or stopped, so that it says nothing; the next step has another."""
+    set_budget(shared_objects=1)
+    dice = random.Random(5)
+    with opened(tmp_path / "project", 1) as connection:
+        change(connection, dice)
+        stepped(connection)
+        workers = connection.engine.workers
+        assert workers is not None
+        with workers.ready() as (worker,):
+            before = worker.pid
+        monkeypatch.setattr(worker_process, "_SILENT_S", 1.0)
+        os.kill(before, signal.SIGSTOP)
+        killer = threading.Timer(0.5, os.kill, (before, number))
+        killer.start()
+        change(connection, dice)
+        with caplog.at_level(logging.WARNING, "mz_dagster.workers"):
+            report = stepped(connection)
+        killer.join()
+        assert not report.failures
+        assert any("is computed by the process that steps" in one.message for one in caplog.records)
+        assert contents(connection) == contents(connection, by_query=True)
+        assert workers.start(deadline_s=120)
+        with workers.ready() as (worker,):
+            assert worker.pid != before
+        change(connection, dice)
+        assert any(one.worker for one in stepped(connection).collections)
+        assert contents(connection) == contents(connection, by_query=True)
+    with pytest.raises(ProcessLookupError):
+        os.kill(before, 0)
+
+
+def test_what_a_worker_cannot_compute_is_left_to_the_stepper(
+    tmp_path: Path, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What would be Spark's in a worker is computed by the process that steps, then and from then on."""
+    set_budget(shared_objects=1)
+    sent: list[set[str]] = []
+    with opened(tmp_path / "project", 1) as connection:
+        engine = connection.engine
+        worker = Worker(engine.catalog, engine.shards, 1)
+
+        def compute(self: WorkerProcess, run: StepRun, work: Work, check_wanted: object) -> Done:
+            sent.append({str(run.graph.by_id[id].name) for id in work.batches})
+            return worker.compute(replace(self._with_news(run, work), budget=Budget(evaluated_updates=0)))
+
+        monkeypatch.setattr(WorkerProcess, "compute", compute)
+        dice = random.Random(1)
+        for _ in range(3):
+            change(connection, dice)
+            with caplog.at_level(logging.INFO, "mz_dagster.workers"):
+                report = stepped(connection)
+            assert not report.failures
+            assert contents(connection) == contents(connection, by_query=True)
+        left = {
+            one.message.split('"')[1]
+            for one in caplog.records
+            if "is left by worker 1: Spark computes it" in one.message
+        }
+        assert left
+        assert all(sum(name in some for some in sent) == 1 for name in left)
+
+
+def test_a_step_that_is_given_up_leaves_no_worker_behind(tmp_path: Path, set_budget: SetBudget) -> None:
+    set_budget(shared_objects=1)
+    with opened(tmp_path / "project", 1) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 1)")
+        stepped(connection)
+        workers = connection.engine.workers
+        assert workers is not None
+        with workers.ready() as (worker,):
+            os.kill(worker.pid, signal.SIGSTOP)
+            before = worker.pid
+        connection.execute("INSERT INTO t VALUES (2, 2)")
+        with pytest.raises(StepOverdue):
+            stepped(connection, until_ms=connection.engine.clock.monotonic_ms() + 500)
+        stepped(connection)
+        assert contents(connection) == contents(connection, by_query=True)
+        with pytest.raises(ProcessLookupError):
+            os.kill(before, 0)
