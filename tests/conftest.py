@@ -75,7 +75,7 @@ gc.set_threshold(50_000, 20, 20)
 gc.disable()
 
 # How long an example takes says nothing where others compute, too. Each run makes other examples; the long ones many.
-settings.register_profile("mz", deadline=None, max_examples=25)
+settings.register_profile("mz", deadline=None, max_examples=15)
 settings.register_profile("long", deadline=None, max_examples=400)
 settings.load_profile("mz")
 

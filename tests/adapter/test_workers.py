@@ -6,8 +6,10 @@ import logging
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,8 @@ import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
-from mz_dagster.compute import Outcome, StepOverdue, StepReport, Worker
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.compute import Outcome, StepOverdue, StepReport
 from mz_dagster.compute.step import worker_process
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.step.worker import Done, Work
@@ -40,12 +43,13 @@ VIEWS = {
 
 
 @contextmanager
-def opened(root: Path, workers: int, settings: str = "") -> Iterator[Connection]:
-    """Opens a project in which so many workers are ready, and makes tables and views."""
+def opened(root: Path, workers: int, settings: str = "", *, starts: bool = True) -> Iterator[Connection]:
+    """Opens a project in which so many workers are ready, if they are to be started; makes tables and views."""
     root.mkdir()
     (root / "mz.toml").write_text(f"[project]\nworkers = {workers}\n{settings}")
     with Engine(Project.load(root), session=refused) as engine:
-        assert engine.workers is None or engine.workers.start(deadline_s=120)
+        assert engine.workers is not None
+        assert not starts or engine.workers.start(deadline_s=120)
         with Connection(engine, Isolation.STRICT_SERIALIZABLE) as connection:
             connection.execute("CREATE TABLE t (k integer, v integer)")
             connection.execute("CREATE TABLE u (k integer, name text)")
@@ -88,38 +92,34 @@ def contents(connection: Connection, *, by_query: bool = False) -> dict[str, obj
     return found
 
 
-@pytest.mark.parametrize("settings", ["", "[writes]\ninline_rows = 3\n"])
-def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBudget, settings: str) -> None:
-    """Also where what they make is too much for the catalog, and is written to the shards."""
+def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBudget) -> None:
+    """What is little and what is too much for the catalog, and is written to the shards; each object in one place."""
     set_budget(shared_objects=1)
     dice = random.Random(3)
-    with opened(tmp_path / "project", 2, settings) as connection:
+    with opened(tmp_path / "project", 2, "[writes]\ninline_rows = 20\n") as connection:
+        is_written = set[bool]()
         for _ in range(4):
             change(connection, dice)
             report = stepped(connection)
-            by = {one.name: one.worker for one in report.collections if one.outcome is Outcome.ADVANCED}
-            assert {1, 2} & set(by.values()), by
+            advanced = [one for one in report.collections if one.outcome is Outcome.ADVANCED]
+            assert {1, 2} & {one.worker for one in advanced}
+            is_written |= {one.stats.inlined is None for one in advanced if one.worker and one.stats.rows}
+            for one in advanced:
+                of_object = report.of_object(one.id if one.owner is None else one.owner)
+                assert of_object.outcome is not Outcome.ADVANCED or of_object.worker == one.worker
             assert not report.failures
             assert contents(connection) == contents(connection, by_query=True)
-
-
-def test_an_object_is_computed_where_it_was(tmp_path: Path, set_budget: SetBudget) -> None:
-    set_budget(shared_objects=1)
-    with opened(tmp_path / "project", 1) as connection:
-        connection.execute("INSERT INTO t VALUES (1, 1)")
-        stepped(connection)
-        connection.execute("INSERT INTO t VALUES (2, 2)")
-        report = stepped(connection)
-        for one in report.collections:
-            if one.owner is not None and one.worker:
-                assert report.of_object(one.owner).worker == one.worker
+        assert is_written == {True, False}
 
 
 def test_few_views_are_stepped_without_workers(tmp_path: Path) -> None:
-    with opened(tmp_path / "project", 1) as connection:
+    with opened(tmp_path / "project", 1, starts=False) as connection:
+        workers = connection.engine.workers
+        assert workers is not None
         for n in range(3):
             connection.execute(f"INSERT INTO t VALUES (1, {n})")
             assert not any(one.worker for one in stepped(connection).collections)
+        assert not workers.count
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
@@ -168,12 +168,11 @@ def test_what_a_worker_cannot_compute_is_left_to_the_stepper(
     set_budget(shared_objects=1)
     sent: list[set[str]] = []
     with opened(tmp_path / "project", 1) as connection:
-        engine = connection.engine
-        worker = Worker(engine.catalog, engine.shards, 1)
+        computed = WorkerProcess.compute
 
-        def compute(self: WorkerProcess, run: StepRun, work: Work, check_wanted: object) -> Done:
+        def compute(self: WorkerProcess, run: StepRun, work: Work, check_wanted: Callable[[], None]) -> Done:
             sent.append({str(run.graph.by_id[id].name) for id in work.batches})
-            return worker.compute(replace(self._with_news(run, work), budget=Budget(evaluated_updates=0)))
+            return computed(self, run, replace(work, budget=Budget(evaluated_updates=0)), check_wanted)
 
         monkeypatch.setattr(WorkerProcess, "compute", compute)
         dice = random.Random(1)
@@ -209,3 +208,39 @@ def test_a_step_that_is_given_up_leaves_no_worker_behind(tmp_path: Path, set_bud
         assert contents(connection) == contents(connection, by_query=True)
         with pytest.raises(ProcessLookupError):
             os.kill(before, 0)
+
+
+_HAS_WORKERS = """
+import sys, time
+from pathlib import Path
+from mz_dagster.adapter import Engine, Project
+
+engine = Engine(Project.load(Path(sys.argv[1])))
+assert engine.workers.start(deadline_s=120)
+with engine.workers.ready() as workers:
+    print(*(one.pid for one in workers), flush=True)
+time.sleep(600)
+"""
+
+
+def test_workers_end_with_the_process_that_has_them(tmp_path: Path) -> None:
+    """However it ends: nothing it could do has to be done."""
+    (tmp_path / "mz.toml").write_text("[project]\nworkers = 2\n")
+    command = [sys.executable, "-c", _HAS_WORKERS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pids = [int(one) for one in process.stdout.readline().split()]
+        process.kill()
+    assert len(pids) == 2
+    until = SYSTEM_CLOCK.monotonic_ms() + 30_000
+    while not all(map(has_ended, pids)):
+        assert SYSTEM_CLOCK.monotonic_ms() < until, "a worker goes on for nobody"
+        SYSTEM_CLOCK.sleep(0.05)
+
+
+def has_ended(pid: int) -> bool:
+    """Returns whether a process has ended, though nobody may have asked how."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

@@ -127,7 +127,7 @@ def ways(example: Example, seed: int, constants: int) -> list[tuple[Scalar, list
     return found
 
 
-@pytest.mark.parametrize(("constants", "every"), [(1, 6), pytest.param(3, 1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(("constants", "every"), [(1, 10), pytest.param(3, 1, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("area", AREAS)
 def test_a_function_over_columns_is_what_it_is_over_rows(area: str, constants: int, every: int) -> None:
     own = [one for one in AREAS[area]() if is_exact_in_python(one.scalar)]

@@ -43,6 +43,7 @@ def compare(seeds: range, wanted: int, every: int) -> None:
         assert [key for key in first if first[key] != other[key]] == [], f"planned otherwise under hash seed {seed}"
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_plans_are_the_same_under_other_hash_seeds() -> None:
     compare(range(1, 3), 2, 200)

@@ -78,7 +78,7 @@ def test_optimizing_and_lowering_keep_every_row(name: str) -> None:
     maintained = lower_to_maintained_plan(optimized, relation.relation_type.names)
     snapshot = lower_to_snapshot_plan(optimized)
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         expected = expected_rows(relation, data)
@@ -99,7 +99,7 @@ def test_each_transform_alone_keeps_every_row(one: Pass) -> None:
         relations = {name: PIPELINE[0].run(relation) for name, relation in relations.items()}
     after = {name: one.run(relation) for name, relation in relations.items()}
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         for name, relation in relations.items():

@@ -175,7 +175,8 @@ def test_long_expressions_are_as_in_postgresql(connection: Connection, referee: 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 12))])
+@pytest.mark.deep
+@pytest.mark.parametrize("first", range(12))
 def test_spark_evaluates_long_expressions_as_well(
     connection: Connection, referee: Referee, set_budget: SetBudget, first: int
 ) -> None:

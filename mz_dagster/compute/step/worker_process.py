@@ -257,6 +257,11 @@ class WorkerProcesses:
         self._count_lost = 0
         self._is_closed = False
 
+    @property
+    def count(self) -> int:
+        """How many have been started and are there."""
+        return len(self._processes)
+
     def start(self, deadline_s: float) -> bool:
         """Starts all that are missing, and returns whether all were ready within a deadline, in seconds."""
         until = SYSTEM_CLOCK.monotonic_ms() + deadline_s * 1000
