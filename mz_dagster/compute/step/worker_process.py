@@ -92,7 +92,11 @@ class WorkerProcess:
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, start_new_session=True
             )
             self._connection = Connection(ours.detach())
-        self._send((number, setup))
+        try:
+            self._send((number, setup))
+        except WorkerLost:
+            self.close()
+            raise
 
     @property
     def pid(self) -> int:
