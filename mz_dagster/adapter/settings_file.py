@@ -305,7 +305,7 @@ class _Project(_Attributes):
     name: Text | None = None
     timeline: Text = "default"
     engine: Text = "auto"
-    workers: Count = Field(default_factory=_usual_workers)
+    workers: Count = _usual_workers()
     strict: bool = False
 
 
