@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -141,13 +140,18 @@ def test_a_worker_that_is_lost_costs_nothing_but_its_work(
         with workers.ready() as (worker,):
             before = worker.pid
         monkeypatch.setattr(worker_process, "_SILENT_S", 1.0)
-        os.kill(before, signal.SIGSTOP)
-        killer = threading.Timer(0.5, os.kill, (before, number))
-        killer.start()
+        os.kill(before, signal.SIGSTOP)  # so that it answers nothing before it is killed
+        send = WorkerProcess._send
+
+        def sent(self: WorkerProcess, message: object) -> None:
+            send(self, message)
+            if self.pid == before:
+                os.kill(before, number)
+
+        monkeypatch.setattr(WorkerProcess, "_send", sent)
         change(connection, dice)
         with caplog.at_level(logging.WARNING, "mz_dagster.workers"):
             report = stepped(connection)
-        killer.join()
         assert not report.failures
         assert any("is computed by the process that steps" in one.message for one in caplog.records)
         assert contents(connection) == contents(connection, by_query=True)
@@ -206,8 +210,7 @@ def test_a_step_that_is_given_up_leaves_no_worker_behind(tmp_path: Path, set_bud
             stepped(connection, until_ms=connection.engine.clock.monotonic_ms() + 500)
         stepped(connection)
         assert contents(connection) == contents(connection, by_query=True)
-        with pytest.raises(ProcessLookupError):
-            os.kill(before, 0)
+        wait_for_the_end_of(before)  # the thread that had it compute finds a moment later that nobody waits
 
 
 _HAS_WORKERS = """
@@ -232,6 +235,11 @@ def test_workers_end_with_the_process_that_has_them(tmp_path: Path) -> None:
         pids = [int(one) for one in process.stdout.readline().split()]
         process.kill()
     assert len(pids) == 2
+    wait_for_the_end_of(*pids)
+
+
+def wait_for_the_end_of(*pids: int) -> None:
+    """Returns once processes have ended, each by itself or killed."""
     until = SYSTEM_CLOCK.monotonic_ms() + 30_000
     while not all(map(has_ended, pids)):
         assert SYSTEM_CLOCK.monotonic_ms() < until, "a worker goes on for nobody"
