@@ -7,12 +7,11 @@ with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 
 from mz_dagster.adapter.project import Project
 from mz_dagster.budget import process_budget
 from mz_dagster.catalog import Catalog
-from mz_dagster.compute import Worker, WorkerProcesses, WorkerSetup, serve
+from mz_dagster.compute import WorkerProcesses, WorkerSetup
 from mz_dagster.storage.local_shards import LocalShards
 
 _MODULE = "mz_dagster.adapter.worker_process"
@@ -48,6 +47,11 @@ def main(socket: int) -> None:
     Args:
         socket: The number of the socket to it.
     """
+    # Not loaded by who steps, who imports this module for `workers_of`.
+    from multiprocessing.connection import Connection
+
+    from mz_dagster.compute.step.worker import Worker, serve
+
     connection = Connection(socket)
     number, opens = connection.recv()
     project: Project = opens.project

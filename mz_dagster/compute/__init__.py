@@ -18,7 +18,7 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 It does not choose times, poll sources, parse SQL or know names.
 
 Open to other layers beside this front door: `algebra.operator_costs`, `lookups.common_lookups`, `placement.explained`,
-`snapshot.discrepancy`, `snapshot.peek`, `snapshot.stored_rows`, `step.ingest`, `step.violations`.
+`snapshot.discrepancy`, `snapshot.peek`, `snapshot.stored_rows`, `step.ingest`, `step.violations`, `step.worker`.
 """
 
 from mz_dagster.compute.snapshot.discrepancy import (
@@ -43,8 +43,7 @@ from mz_dagster.compute.spark.warm_spark import LeftToSpark, WarmSpark
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.stepper import StepLost, StepOverdue, Stepper, quiet
-from mz_dagster.compute.step.worker import Worker, serve
-from mz_dagster.compute.step.worker_process import WorkerProcesses, WorkerSetup
+from mz_dagster.compute.step.worker_processes import WorkerProcesses, WorkerSetup
 
 __all__ = [
     "CollectionHasErrors",
@@ -70,7 +69,6 @@ __all__ = [
     "StoredRows",
     "TableNode",
     "WarmSpark",
-    "Worker",
     "WorkerProcesses",
     "WorkerSetup",
     "content",
@@ -81,5 +79,4 @@ __all__ = [
     "peek_locally",
     "quiet",
     "rows_frame",
-    "serve",
 ]

@@ -8,21 +8,23 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.budget import Budget
+from mz_dagster.catalog import BatchId
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.compute import Outcome, StepOverdue, StepReport
 from mz_dagster.compute.step import worker_process
 from mz_dagster.compute.step.run import StepRun
-from mz_dagster.compute.step.worker import Done, Work
+from mz_dagster.compute.step.worker import Done
 from mz_dagster.compute.step.worker_process import WorkerProcess
+from mz_dagster.formalism import GlobalId
+from mz_dagster.liveness import state_and_start
 from tests.budgets import SetBudget
 from tests.sparkless import refused
 
@@ -174,11 +176,14 @@ def test_what_a_worker_cannot_compute_is_left_to_the_stepper(
     with opened(tmp_path / "project", 1) as connection:
         computed = WorkerProcess.compute
 
-        def compute(self: WorkerProcess, run: StepRun, work: Work, check_wanted: Callable[[], None]) -> Done:
-            sent.append({str(run.graph.by_id[id].name) for id in work.batches})
-            return computed(self, run, replace(work, budget=Budget(evaluated_updates=0)), check_wanted)
+        def compute(
+            self: WorkerProcess, run: StepRun, batches: Mapping[GlobalId, BatchId], check_wanted: Callable[[], None]
+        ) -> Done:
+            sent.append({str(run.graph.by_id[id].name) for id in batches})
+            return computed(self, run, batches, check_wanted)
 
         monkeypatch.setattr(WorkerProcess, "compute", compute)
+        monkeypatch.setattr(worker_process, "process_budget", lambda: Budget(evaluated_updates=0))  # the worker's
         dice = random.Random(1)
         for _ in range(3):
             change(connection, dice)
@@ -248,7 +253,5 @@ def wait_for_the_end_of(*pids: int) -> None:
 
 def has_ended(pid: int) -> bool:
     """Returns whether a process has ended, though nobody may have asked how."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
+    found = state_and_start(pid)
+    return found is None or found[0] == "Z"

@@ -130,7 +130,7 @@ class Advance:
             found = None if self.row.is_hydrated else self._hydrated_locally(self.node)
             if found is not None:
                 batch, stats = self.writer.write(self.local, self.row, self.row.upper, self._end, summed(found))
-                self._note(batch, stats)
+                self.run.note(self.row, self._end, batch, stats)
                 self._note_due(self.node)
                 return stats, self.run.rows_in(self.node, self.lower, self.upper)
         is_grouped = not (isinstance(self.node, MaintainedNode) and is_linear(self.node.plan))
@@ -205,12 +205,8 @@ class Advance:
             updates = updates if is_consolidated else consolidate(updates, self.row.columns)
             key = self.node.key if isinstance(self.node, SourceNode | MaintainedNode) else ()
             batch, stats = self.writer.write(self.spark.open()[1], self.row, *whole, updates, key=key, rows=most)
-        self._note(batch, stats)
+        self.run.note(self.row, self._end, batch, stats)
         return stats
-
-    def _note(self, batch: BatchId, stats: BatchStats) -> None:
-        """Notes a batch that was written, for the rest of the step to read."""
-        self.run.note(self.row, batch, frontier_at(self.row.upper, self.lower), self._end, stats)
 
     def _note_due(self, node: MaintainedNode) -> None:
         """Notes when a temporal filter's state, which has been written, changes next by itself."""

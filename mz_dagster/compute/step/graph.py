@@ -165,6 +165,11 @@ class SinkNode:
 Node = SourceNode | TableNode | MaintainedNode | SinkNode | FailedNode
 
 
+def owner_of(node: Node) -> GlobalId | None:
+    """Returns the object that a collection serves, if it is none itself."""
+    return node.owner if isinstance(node, SourceNode | MaintainedNode | FailedNode) else None
+
+
 @dataclass(frozen=True)
 class Graph:
     """All collections of a timeline, each after the ones it reads.

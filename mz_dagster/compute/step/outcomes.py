@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mz_dagster.catalog import BatchStats, CollectionRow
+from mz_dagster.catalog import BatchStats
 from mz_dagster.compute.step.advance import Advance
-from mz_dagster.compute.step.graph import FailedNode, MaintainedNode, Node, SourceNode
+from mz_dagster.compute.step.graph import FailedNode, Node, SourceNode, owner_of
 from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.errors import one_line
@@ -14,18 +14,25 @@ from mz_dagster.errors import one_line
 
 def step_of(node: Node, outcome: Outcome, lower: int, upper: int) -> CollectionStep:
     """Returns what is said of a collection of which nothing was computed."""
-    owner = node.owner if isinstance(node, SourceNode | MaintainedNode | FailedNode) else None
-    return CollectionStep(node.id, node.name, outcome, lower, upper, operators=node.operators, owner=owner)
+    return CollectionStep(node.id, node.name, outcome, lower, upper, operators=node.operators, owner=owner_of(node))
 
 
-def idle(node: Node, run: StepRun, lower: int, upper: int) -> CollectionStep:
-    """Returns what is said of a collection that only moved its upper, as nothing happened in `[lower, upper)`."""
+def without_work(node: Node, run: StepRun) -> CollectionStep | None:
+    """Returns what is said of a collection for which nothing is to be computed; None if something is.
+
+    It cannot advance, as its inputs are, or only moves its upper, as nothing happened meanwhile.
+    """
+    lower, upper = run.rows[node.id].upper.only, run.target(node)
+    if upper <= lower:
+        return behind(node, run)
+    if run.has_work(node, lower, upper):
+        return None
     return replace(step_of(node, Outcome.IDLE, lower, upper), rows_in=run.rows_in(node, lower, upper))
 
 
-def behind(node: Node, row: CollectionRow, run: StepRun) -> CollectionStep:
-    """Returns what is said of a collection that has nothing to do: it is current, or waits for an input."""
-    upper = row.upper.only
+def behind(node: Node, run: StepRun) -> CollectionStep:
+    """Returns what is said of a collection that does not advance: it is current, or waits for an input."""
+    upper = run.rows[node.id].upper.only
     if upper > run.tick:
         return step_of(node, Outcome.CURRENT, upper, upper)
     held = [run.graph.by_id[input].name for input in node.inputs if run.upper_of(input) <= upper]

@@ -98,8 +98,7 @@ class StepRun:
         Raises:
             StepGivenUp: Nobody does.
         """
-        if self.given_up.is_set():
-            raise StepGivenUp(f"the step to {self.tick} was given up")
+        self._check_going_on()
         if id in self.overtaken:
             raise StepGivenUp(f'another was faster with "{self.graph.by_id[id].name}"')
 
@@ -115,17 +114,20 @@ class StepRun:
         Raises:
             StepGivenUp: Nobody does.
         """
-        if self.given_up.is_set() or self.is_unwanted(nodes):
-            self.check_wanted(next((node.id for node in nodes if node.id in self.overtaken), nodes[0].id))
+        self._check_going_on()
+        if self.is_unwanted(nodes):
+            raise StepGivenUp(f'another was faster with "{nodes[-1].name}"')
 
-    def note(
-        self, row: CollectionRow, batch: BatchId, lower: Antichain[int], upper: Antichain[int], stats: BatchStats
-    ) -> None:
-        """Notes a batch that was made of a collection, for the rest of the step to read, and for the seal."""
+    def _check_going_on(self) -> None:
+        if self.given_up.is_set():
+            raise StepGivenUp(f"the step to {self.tick} was given up")
+
+    def note(self, row: CollectionRow, upper: Antichain[int], batch: BatchId, stats: BatchStats) -> None:
+        """Notes a batch that takes a collection to an upper, for the rest of the step to read, and for the seal."""
         self.reserved[row.id] = batch
         if stats.rows:
             self.written[row.id] = batch
-            self.batches[row.id].append(Batch(batch, row.id, lower, upper, BatchState.WRITING, stats))
+            self.batches[row.id].append(Batch(batch, row.id, row.upper, upper, BatchState.WRITING, stats))
 
     def tag_of(self, id: GlobalId) -> str:
         """Returns what Spark knows its work for one collection by, to interrupt it."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting, budget, engine_setting
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, Catalog
@@ -16,10 +17,14 @@ from mz_dagster.compute.step.graph import MaintainedNode, Node
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.step.work_shares import Unit, WorkShares, units_of
-from mz_dagster.compute.step.worker_process import WorkerLost, WorkerProcess, WorkerProcesses, work_of
+from mz_dagster.compute.step.worker_lost import WorkerLost
+from mz_dagster.compute.step.worker_processes import WorkerProcesses
 from mz_dagster.errors import one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.local_shards import LocalShards
+
+if TYPE_CHECKING:
+    from mz_dagster.compute.step.worker_process import WorkerProcess
 
 logger = logging.getLogger("mz_dagster.workers")
 
@@ -53,11 +58,11 @@ class Sharing:
             run: The step.
             working: The collections that have work.
         """
-        ready = run.rows
-        objects = sum(
-            isinstance(one, MaintainedNode) and one.owner is None and ready[one.id].is_hydrated for one in working
-        )
-        if self._processes is None or objects < budget().shared_objects or engine_setting() is EngineSetting.SPARK:
+        if self._processes is None or engine_setting() is EngineSetting.SPARK:
+            yield {}
+            return
+        views = (one for one in working if isinstance(one, MaintainedNode) and one.owner is None)
+        if sum(run.rows[one.id].is_hydrated for one in views) < budget().shared_objects:
             yield {}
         elif not self._has_stepped_much:
             self._has_stepped_much = True
@@ -82,41 +87,40 @@ class Sharing:
         self, run: StepRun, unit: Unit, worker: WorkerProcess, writer: Writer, progress: Progress
     ) -> Sequence[Node]:
         """Has a worker compute a unit, and takes over what it made; returns what is left to the stepper."""
-        nodes = [node for node in unit.nodes if isinstance(node, MaintainedNode)]
         if worker.is_lost:
-            return nodes
-        fresh = {node.id: self._catalog.fresh_batch() for node in nodes}
-        run.started |= dict.fromkeys(fresh, self._clock.monotonic_ms())
+            return unit.nodes
+        batches = {node.id: self._catalog.fresh_batch() for node in unit.nodes}
+        run.started |= dict.fromkeys(batches, self._clock.monotonic_ms())
         try:
-            done = worker.compute(run, work_of(run, nodes, fresh), partial(run.check_any_wanted, nodes))
+            done = worker.compute(run, batches, partial(run.check_any_wanted, unit.nodes))
         except WorkerLost as lost:
-            logger.warning('"%s" is computed by the process that steps: %s', nodes[-1].name, one_line(lost))
-            return nodes
+            logger.warning('"%s" is computed by the process that steps: %s', unit.nodes[-1].name, one_line(lost))
+            return unit.nodes
         for id, reason in done.left.items():
             logger.info('"%s" is left by worker %d: %s', run.graph.by_id[id].name, worker.number, reason)
             self._left.add(id)
         for line in done.lines:
             progress(line)
         for one in done.steps:
-            run.check_any_wanted(nodes)
+            run.check_any_wanted(unit.nodes)
             if one.id in run.overtaken:
                 continue
             if one.outcome is Outcome.ADVANCED:
-                stats = self._taken_over(run, one, fresh[one.id], writer)
+                stats = self._taken_over(run, one, batches[one.id], writer)
                 one = replace(one, stats=stats, batch=run.written.get(one.id))
                 if one.id in done.dues:
                     run.dues[one.id] = done.dues[one.id]
             run.done[one.id] = one
-        return [node for node in nodes if node.id in done.left]
+        return [node for node in unit.nodes if node.id in done.left]
 
     def _taken_over(self, run: StepRun, step: CollectionStep, batch: BatchId, writer: Writer) -> BatchStats:
         """Notes the batch that a worker made; one that is too large for the catalog is written."""
         row, stats = run.rows[step.id], step.stats
         if stats.payload is None:  # nothing came of it
             return stats
-        interval = (frontier_at(row.upper, step.lower), frontier_at(row.upper, step.upper))
+        upper = frontier_at(row.upper, step.upper)
         if not self._local.is_inlined(stats):
-            made = Batch(batch, row.id, *interval, BatchState.WRITING, stats)
-            batch, stats = writer.write(self._local, row, *interval, self._local.read(row, [made]))
-        run.note(row, batch, *interval, stats)
+            made = Batch(batch, row.id, row.upper, upper, BatchState.WRITING, stats)
+            batch, stats = writer.write(self._local, row, row.upper, upper, self._local.read(row, [made]))
+        run.note(row, upper, batch, stats)
         return stats

@@ -73,14 +73,14 @@ from mz_dagster.compute.step.advance import Advance, frontier_at
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
 from mz_dagster.compute.step.lead_watch import LeadWatch
-from mz_dagster.compute.step.outcomes import advanced, behind, idle, known_to_fail, step_of
+from mz_dagster.compute.step.outcomes import advanced, behind, known_to_fail, step_of, without_work
 from mz_dagster.compute.step.report import CollectionStep, Outcome, Progress, StepReport
 from mz_dagster.compute.step.run import StepGivenUp, StepRun
 from mz_dagster.compute.step.sharing import Sharing
 from mz_dagster.compute.step.sinks import Sinks
 from mz_dagster.compute.step.turns import Turn
 from mz_dagster.compute.step.work_shares import STEPPER, Unit
-from mz_dagster.compute.step.worker_process import WorkerProcess, WorkerProcesses
+from mz_dagster.compute.step.worker_processes import WorkerProcesses
 from mz_dagster.errors import DatabaseError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
@@ -97,6 +97,8 @@ from mz_dagster.storage.spark.deadline import HeapFull, interrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from mz_dagster.compute.step.worker_process import WorkerProcess
 
 logger = logging.getLogger("mz_dagster.step")
 
@@ -266,7 +268,7 @@ class Stepper:
         self._pass_idle(run)
         if idle_only:
             for node in run.graph:
-                run.done.setdefault(node.id, behind(node, run.rows[node.id], run))
+                run.done.setdefault(node.id, behind(node, run))
         progress(_beginning(run))
         if len(run.done) == len(run.graph.nodes):
             self._seal(run, leadership, progress, resigns=resigns)
@@ -352,8 +354,7 @@ class Stepper:
     def _pass_idle(self, run: StepRun) -> None:
         """Settles, without Spark, every collection whose inputs are settled, and which has nothing to do."""
         for node in run.graph:
-            row = run.rows[node.id]
-            lower = row.upper.only
+            lower = run.rows[node.id].upper.only
             if isinstance(node, SinkNode):
                 continue
             if node.id not in run.selected or isinstance(node, TableNode):
@@ -362,13 +363,8 @@ class Stepper:
             if isinstance(node, FailedNode):
                 run.done[node.id] = known_to_fail(node, lower, run)
                 continue
-            if not all(input in run.done for input in node.inputs):
-                continue
-            upper = run.target(node)
-            if upper <= lower:
-                run.done[node.id] = behind(node, row, run)
-            elif not run.has_work(node, lower, upper):
-                run.done[node.id] = idle(node, run, lower, upper)
+            if all(input in run.done for input in node.inputs) and (done := without_work(node, run)) is not None:
+                run.done[node.id] = done
 
     # ---- 3. lease and run
 
@@ -532,13 +528,10 @@ class Stepper:
         return f"still working: {', '.join(busy)}; {done} of {len(working)} collections done"
 
     def _advance(self, run: StepRun, node: Node, writer: BatchWriter, progress: Progress) -> CollectionStep:
+        if (done := without_work(node, run)) is not None:
+            return done
         row = run.rows[node.id]
-        lower = row.upper.only
-        upper = run.target(node)
-        if upper <= lower:
-            return behind(node, row, run)
-        if not run.has_work(node, lower, upper):
-            return idle(node, run, lower, upper)
+        lower, upper = row.upper.only, run.target(node)
         start = run.started[node.id] = self._clock.monotonic_ms()
         is_alone = node.id in self._stepped and run.is_little(node, lower, upper)
         turn = run.turn_of[node.id] = Turn(run.turns, is_alone=is_alone)

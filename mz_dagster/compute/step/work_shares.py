@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapp
 from dataclasses import dataclass
 from typing import Final
 
-from mz_dagster.compute.step.graph import FailedNode, MaintainedNode, Node, SourceNode
+from mz_dagster.compute.step.graph import Node, owner_of
 from mz_dagster.compute.step.schedule import Schedule
 from mz_dagster.formalism import GlobalId
 
@@ -74,8 +74,7 @@ def units_of(nodes: Iterable[Node], may_share: Callable[[Node], bool]) -> list[U
 
 
 def _object_of(node: Node) -> GlobalId:
-    owner = node.owner if isinstance(node, SourceNode | MaintainedNode | FailedNode) else None
-    return owner or node.id
+    return owner_of(node) or node.id
 
 
 class WorkShares:

@@ -20,7 +20,7 @@ retries of a step holds as before.
 with what depends on it; the stepper computes it once more, and tells the error if there is one.
 
 *What is sent.* Plans once; lists of batches as far as they are others than the worker had; updates that are not sealed
-yet with their batch. `worker_process` has the stepper's side.
+yet with their batch. `worker_processes` and `worker_process` have the stepper's side.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.common_time import CommonTime
 from mz_dagster.compute.step.graph import Graph, MaintainedNode, TableNode
-from mz_dagster.compute.step.outcomes import advanced, behind, idle, step_of
+from mz_dagster.compute.step.outcomes import advanced, step_of, without_work
 from mz_dagster.compute.step.report import CollectionStep, Outcome
 from mz_dagster.compute.step.run import StepRun
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
@@ -224,19 +224,16 @@ class Worker:
     def _advanced(
         self, run: StepRun, node: MaintainedNode, work: Work, progress: Callable[[str], None]
     ) -> CollectionStep:
+        if (done := without_work(node, run)) is not None:
+            return done
         row = run.rows[node.id]
-        lower, upper = row.upper.only, run.target(node)
-        if upper <= lower:
-            return behind(node, row, run)
-        if not run.has_work(node, lower, upper):
-            return idle(node, run, lower, upper)
         start = SYSTEM_CLOCK.monotonic_ms()
         advance = Advance(
             run=run,
             node=node,
             row=row,
-            lower=lower,
-            upper=upper,
+            lower=row.upper.only,
+            upper=run.target(node),
             catalog=self._catalog,
             local=self._local,
             orders=self._orders,
