@@ -44,7 +44,7 @@ def domain_source(
                 predicates = [*(one for each in source.predicates for one in conjuncts(each)), *predicates]
                 source = source.input
             case Join():
-                owner = _owner(source, places)
+                owner = source.only_owner(places)
                 if owner is None:
                     break
                 offset = source.offsets[owner]
@@ -60,11 +60,6 @@ def domain_source(
     if below_join and predicates and (is_key or any(map(_selects, predicates))):
         return filtered(source, predicates), places
     return relation, tuple(positions)
-
-
-def _owner(join: Join, positions: Sequence[int]) -> int | None:
-    owners = {join.owner(one) for one in positions}
-    return min(owners) if len(owners) == 1 else None
 
 
 def _over(predicates: Sequence[Scalar], columns: range) -> list[Scalar]:

@@ -135,6 +135,21 @@ class Join:
         """Returns the number of the input that has the column at `position`."""
         return bisect_right(self.offsets, position) - 1
 
+    def owners(self, positions: Iterable[int]) -> frozenset[int]:
+        """Returns the numbers of the inputs that have the columns at `positions`."""
+        return frozenset(map(self.owner, positions))
+
+    def only_owner(self, positions: Iterable[int]) -> int | None:
+        """Returns the number of the one input that has all columns at `positions`; None if several have, or none is."""
+        owners = self.owners(positions)
+        return min(owners) if len(owners) == 1 else None
+
+    @property
+    def compared(self) -> frozenset[int]:
+        """The numbers of the inputs of which anything is in an equivalence."""
+        scalars = chain.from_iterable(self.equivalences)
+        return frozenset[int]().union(*(self.owners(columns_of(scalar)) for scalar in scalars))
+
     def columns_of(self, input: int) -> range:
         """Returns the positions of the columns of the input of that number."""
         return range(self.offsets[input], self.offsets[input] + self.inputs[input].relation_type.arity)

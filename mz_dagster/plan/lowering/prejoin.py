@@ -103,8 +103,8 @@ def _equivalences(
     return tuple(classes), frozenset(null_safe)
 
 
-def _inputs(join: Join, scalar: Scalar) -> set[int]:
-    return {join.owner(position) for position in columns_of(scalar)}
+def _inputs(join: Join, scalar: Scalar) -> frozenset[int]:
+    return join.owners(columns_of(scalar))
 
 
 def _scalars(join: Join, input: int, equivalence: Sequence[Scalar]) -> list[Scalar]:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from mz_dagster.plan.relation import Join, Projection, Relation
 from mz_dagster.plan.rewriting import moved
-from mz_dagster.scalars.scalar import columns_of
 
 #: So many are joined at once; no more of them are left as they are.
 _TOGETHER = 4
@@ -21,7 +20,7 @@ _TOGETHER = 4
 
 def with_singletons_joined(join: Join) -> Relation | None:
     """Returns the join with unconnected inputs of at most one row joined into fewer; None if these are few."""
-    connected = {join.owner(position) for one in join.equivalences for each in one for position in columns_of(each)}
+    connected = join.compared
     single = [i for i, one in enumerate(join.inputs) if frozenset() in one.relation_type.keys]
     alone = [i for i in single if i not in connected]
     if len(alone) <= _TOGETHER:

@@ -123,11 +123,7 @@ def _raises(scalar: Scalar) -> bool:
 
 def _owner(join: Join, scalar: Scalar) -> int | None:
     """Returns the only input that `scalar` reads, or None."""
-    columns = columns_of(scalar)
-    for i in range(len(join.inputs)):
-        if columns and columns <= set(join.columns_of(i)):
-            return i
-    return None
+    return join.only_owner(columns_of(scalar))
 
 
 def _join(inputs: tuple[Relation, ...], classes: list[_Class]) -> Join:

@@ -58,7 +58,7 @@ def _lifted(relation: Relation) -> Relation:
 
 def _unconnected_single_rows(join: Join) -> list[int]:
     """Returns the inputs of a join that always have exactly one row, and are compared with none."""
-    compared = {join.owner(position) for one in join.equivalences for each in one for position in columns_of(each)}
+    compared = join.compared
     return [i for i, one in enumerate(join.inputs) if i not in compared and is_one_row(one)]
 
 

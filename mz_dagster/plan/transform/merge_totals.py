@@ -36,7 +36,7 @@ from mz_dagster.plan.relation import (
 from mz_dagster.plan.rewriting import bottom_up, can_fail, conjunction, moved, nodes_of
 from mz_dagster.plan.row_count import with_default
 from mz_dagster.plan.transform.split_disjunctions import factored
-from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of, signs_of_zeros
+from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, signs_of_zeros
 from mz_dagster.scalars.types import BOOL
 
 _Run = tuple[Map | Filter | Projection, ...]
@@ -70,7 +70,7 @@ class _Total:
 
 
 def _merged(join: Join, bound: Mapping[GlobalId, Relation], ids: Iterator[GlobalId]) -> Relation:
-    connected = {join.owner(position) for one in join.equivalences for each in one for position in columns_of(each)}
+    connected = join.compared
     groups: dict[GlobalId, dict[int, _Total]] = {}
     for i, one in enumerate(join.inputs):
         total = None if i in connected else _total(one, bound)

@@ -143,10 +143,9 @@ class _Pushing:
         into: list[list[Scalar]] = [[] for _ in relation.inputs]
         stays: list[Scalar] = []
         for predicate in predicates:
-            columns = columns_of(predicate)
-            owners = [i for i in range(len(relation.inputs)) if columns and columns <= set(relation.columns_of(i))]
-            if owners and (not can_fail(predicate) or is_temporal(predicate)):
-                into[owners[0]].append(shifted(predicate, -offsets[owners[0]]))
+            owner = relation.only_owner(columns_of(predicate))
+            if owner is not None and (not can_fail(predicate) or is_temporal(predicate)):
+                into[owner].append(shifted(predicate, -offsets[owner]))
             else:
                 stays.append(predicate)
         inputs = tuple(self.pushed(one, pushed) for one, pushed in zip(relation.inputs, into, strict=True))
