@@ -9,7 +9,8 @@ In the order of import:
 
 - `setting_values`, `settings_file`, `project`: what `mz.toml` may say, and what it is used as; `introspection`,
   `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and what they look at beside the catalog.
-- `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files.
+- `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files;
+  `file_ids`, `definition_cache`: what those are in plans before they have ids; what was planned is not planned twice.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
 - `effective_objects`: what the files define, and of what is wrong in them what was applied last.
@@ -44,7 +45,7 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `checks`,
-`change_plan`, `copy_lines`, `definition`, `effective_objects`, `graphs`, `group_commit`, `health`,
+`change_plan`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`,
 `passwords`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `session_settings`, `setting_values`,
 `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
 """

@@ -20,6 +20,7 @@ from dataclasses import replace
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, plan_digest
 from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.definition import Definition, define
+from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
@@ -94,7 +95,7 @@ def apply_objects(
     redefined: dict[GlobalId, Redefinition] = {}
     dropped = [row.id for row in plan.going]
     for change in plan.changes:
-        name = GlobalId(change.name)
+        name = file_id(change.name)
         if change.stays and change.old is not None:
             reads[name] = change.old.id
             if change.action in (Action.RENAME, Action.REWORD) or _leads_elsewhere(change):
@@ -182,7 +183,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
             item = definitions.item(row.id, row.version, row.values)
             if _is_stored_as(item, one.definition):
                 items[one.name] = stored[one.name] = replace(
-                    item, id=GlobalId(one.name), name=last_of(item.schema, one.name)
+                    item, id=file_id(one.name), name=last_of(item.schema, one.name)
                 )
                 rebound.add(one.name)
                 objects.append(one)
@@ -199,7 +200,7 @@ def over_altered(files: ProjectFiles, rows: Sequence[ObjectRow], definitions: Ca
             ).in_schema(one.definition.schema)
             one = replace(one, definition=made)
             rebound.add(one.name)
-        items[one.name] = one.definition.item(GlobalId(one.name))
+        items[one.name] = one.definition.item(file_id(one.name))
         objects.append(one)
     return replace(files, objects=tuple(objects), altered=stored)
 

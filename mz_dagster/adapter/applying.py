@@ -26,7 +26,8 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         NotAllApplied: A file is wrong, or an object has the name of one of another kind; all else was applied.
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
-    plan = plan_changes(load_project(engine.project), engine.catalog.objects(), engine.definitions)
+    files = load_project(engine.project)
+    plan = plan_changes(files, engine.catalog.objects(), engine.definitions)
     altered = {}
     for one in plan.changes:
         if not one.alterations:
@@ -42,5 +43,5 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         except Error as error:
             place = f"{one.object.path}:{one.object.line}"
             raise BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint) from error
-    plan = engine.apply(drop=drop)
+    plan = engine.apply(drop=drop, files=None if altered else files)
     return replace(plan, changes=tuple(altered.get(one.name, one) for one in plan.changes))

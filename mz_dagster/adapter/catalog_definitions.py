@@ -25,7 +25,7 @@ from typing import Any
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.definition import Definable, Definition, define, define_stored
-from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver
+from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver, parts_of_query
 from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.origins import sink_of, source_of
 from mz_dagster.adapter.project import Project
@@ -311,13 +311,11 @@ class CatalogDefinitions:
 
     def _parts(self, row: ObjectRow) -> tuple[object, ...]:
         """Returns all that an object's definition follows from but what its names stood for."""
+        timeline, is_copy = row.timeline or self._project.timeline, bool(row.options.get("copy", False))
         parts: tuple[object, ...] = (
-            "catalog",
-            row.sql,
-            row.timeline or self._project.timeline,
-            row.created_as,
-            bool(row.options.get("copy", False)),
-            sorted(row.dependencies.items()),
+            ("catalog", row.sql, timeline, row.created_as, sorted(row.dependencies.items()))
+            if row.kind in ("source", "table", "type", "connection", "secret", "sink")
+            else parts_of_query(row.sql, timeline, str(row.created_as), is_copy=is_copy)
         )
         if row.options.get(BOUND_SHAPES):
             parts = (*parts, sorted(bound_shapes(row.options).items()))

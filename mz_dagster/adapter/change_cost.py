@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from mz_dagster.adapter.apply import over_altered
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.file_ids import name_of_file_id
 from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_project
@@ -172,7 +173,8 @@ class _Estimate:
         plan = change.object.definition.plan
         assert plan is not None
         own = {one.id for one in plan.arrangements}
-        each = [collections_read(one) - own for one in (*(one.plan for one in plan.arrangements), plan.output)]
+        plans = (*(one.plan for one in plan.arrangements), plan.output)
+        each = [frozenset(map(name_of_file_id, collections_read(one) - own)) for one in plans]
         reads = sorted(frozenset().union(*each))
         waits_for = tuple(name for name in reads if not self._changes[name].stays)
         size = NOTHING

@@ -22,6 +22,7 @@ from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, called, r
 from mz_dagster.adapter.connection_users import UsedOtherwise, check_users
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.equivalence import are_equivalent, named_as
+from mz_dagster.adapter.file_ids import file_id, name_of_file_id
 from mz_dagster.adapter.file_indexes import FileIndexes, with_indexes_first
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import Replanned
@@ -321,7 +322,7 @@ class _Comparison:
         """Returns an object that stays, reading the indexes that it was created to read."""
         if self._definitions is None or not reads_indexes(row):
             return one
-        names = {id: GlobalId(name) for name, id in self._kept.items()}
+        names = {id: file_id(name) for name, id in self._kept.items()}
         try:
             read = self._definitions.definition_of(row).indexes
             ons = {id: on for id in read if (on := self._definitions.definition(id).on) is not None}
@@ -337,7 +338,7 @@ class _Comparison:
             stored = self._definitions.bound_definition_of(row)
         except Error:
             return False
-        ids = {GlobalId(name): id for name, id in self._kept.items()}
+        ids = {file_id(name): id for name, id in self._kept.items()}
         return are_equivalent(one.definition, stored, ids, self._stored)
 
     def _is_bound_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
@@ -421,7 +422,7 @@ def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId]
     changed = sorted(
         name
         for name, id in one.definition.dependencies.items()
-        if id in fresh or row.dependencies.get(name) != kept.get(id, id)
+        if name_of_file_id(id) in fresh or row.dependencies.get(name) != kept.get(name_of_file_id(id), id)
     )
     return _own_difference(one, row) or (f"it reads {', '.join(changed)}" if changed else None)
 

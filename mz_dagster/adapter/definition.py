@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
@@ -21,6 +22,7 @@ from mz_dagster.plan.physical import MaintainedPlan, ReadCollection, TemporalSta
 from mz_dagster.plan.reading_time import unmaintainable, with_position
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
+from mz_dagster.plan.rewriting import with_collections
 from mz_dagster.scalars.types import Column, Enumeration, RelationType, enum_of
 from mz_dagster.sql import (
     ColumnDefinition,
@@ -182,11 +184,32 @@ class Definition:
             id, name, self.kind, self.relation_type, self.timeline, expansion, schema=self.schema, means=self.means
         )
 
+    def under(self, ids: Mapping[GlobalId, GlobalId]) -> Definition:
+        """Returns the same definition over objects that have other ids; `ids` has those by what they were."""
+        if not ids:
+            return self
+
+        def item(one: Item) -> Item:
+            expansion = one.expansion and with_collections(one.expansion, ids)
+            return replace(one, id=ids.get(one.id, one.id), expansion=expansion)
+
+        return replace(
+            self,
+            dependencies={name: ids.get(id, id) for name, id in self.dependencies.items()},
+            relation=self.relation and with_collections(self.relation, ids),
+            plan=self.plan and self.plan.over(ids),
+            check=self.check and replace(self.check, on=item(self.check.on)),
+            on=self.on and item(self.on),
+            shapes={ids.get(id, id): version for id, version in self.shapes.items()},
+            values={ids.get(id, id): number for id, number in self.values.items()},
+            indexes=tuple(ids.get(id, id) for id in self.indexes),
+        )
+
     def in_schema(self, schema: str) -> Definition:
         """Returns what defines an object of a schema, on which it depends, as a file does."""
         if schema == PUBLIC:
             return self
-        own = {f"schema {schema}": GlobalId(schema_key(schema))}
+        own = {f"schema {schema}": file_id(schema_key(schema))}
         return replace(self, schema=schema, dependencies={**own, **self.dependencies})
 
 

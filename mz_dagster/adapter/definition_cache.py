@@ -5,6 +5,10 @@ plans. So it is kept, in a folder of the project's state, under a digest of the 
 name that the binder asked for and a digest of what that stood for; it is used again if they all stand for the same now.
 What a plain view stands for is told by the digest of its own definition, and so on: no plan has to be walked.
 
+Ids are no part of what a name stands for: they are kept beside it, and a definition that is used again where names have
+other ids reads those. So what was planned of a project's files, in which objects are known by their names, is not
+planned again once they are in the catalog and have ids.
+
 A file of the folder carries a digest of its content and is nothing but a hint: one that is missing, damaged or of other
 code is made anew. Its content is a pickle, so it is read only from a folder that is closed to other users, and makes
 nothing but values of this package and plain ones of Python's.
@@ -19,7 +23,7 @@ import pickle
 import secrets
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -30,6 +34,7 @@ from mz_dagster.adapter.definition import Definition
 from mz_dagster.budget import budget
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_private_folder
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import ScalarType
@@ -37,7 +42,7 @@ from mz_dagster.version import __version__
 
 #: After how long what nobody has used goes, and how often its use is noted, in seconds.
 _KEPT_S, _NOTED_S = 30 * 86_400, 86_400
-_HEAD = b"mz_dagster definition 1\n"
+_HEAD = b"mz_dagster definition 2\n"
 _PLAIN = {
     "builtins": {"frozenset"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
@@ -45,8 +50,8 @@ _PLAIN = {
     "uuid": {"UUID", "SafeUUID"},
 }
 
-#: What a binder asked for: names, each with a digest of what it stood for.
-Asked = tuple[tuple[tuple[str, ...], str], ...]
+#: What a binder asked for: names, each with a digest of what it stood for, and the ids in that.
+Asked = tuple[tuple[tuple[str, ...], str, tuple[GlobalId, ...]], ...]
 
 
 def _members(type_: ScalarType) -> tuple[object, ...]:
@@ -70,7 +75,7 @@ class DefinitionCache:
         self._folder = state / "definitions" if _is_private(state) else None
         self._is_made = False
         # By identity; the relation is kept, so that no other gets its own.
-        self._views: dict[int, tuple[Relation, str]] = {}
+        self._views: dict[int, tuple[Relation, str, tuple[GlobalId, ...]]] = {}
 
     def get(self, parts: tuple[object, ...], resolver: Resolver, make: Callable[[Resolver], Definition]) -> Definition:
         """Returns what `make` makes with the resolver, or made once.
@@ -85,12 +90,13 @@ class DefinitionCache:
         """
         key = _key(parts)
         kept = self._read(key)
-        if kept is not None and self._is_current(kept[0], resolver):
-            return self._known(key, *kept)
+        if kept is not None and (ids := self._ids_now(kept[0], resolver)) is not None:
+            asked, definition = kept
+            return self._known(key, _under(asked, ids), definition.under(ids))
         recording = RecordingResolver(resolver)
         definition = make(recording)
-        asked = self._asked(recording)
-        return definition if asked is None else self._keep(key, asked, definition)
+        found = self._asked(recording)
+        return definition if found is None else self._keep(key, found, definition)
 
     def adopt(
         self, parts: tuple[object, ...], resolver: Resolver, bound_with: RecordingResolver, definition: Definition
@@ -104,7 +110,7 @@ class DefinitionCache:
             definition: What was made.
         """
         asked = self._asked(bound_with)
-        if asked is None or not self._is_current(asked, resolver):
+        if asked is None or self._ids_now(asked, resolver) != {}:
             return False
         self._keep(_key(parts), asked, definition)
         return True
@@ -112,39 +118,51 @@ class DefinitionCache:
     def _asked(self, recording: RecordingResolver) -> Asked | None:
         """Returns what a binder asked for; None if a view that was not made here was among it."""
         told = [(name, self._digest(item)) for name, item in recording.asked.items()]
-        found = tuple((name, one) for name, one in told if one is not None)
+        found = tuple((name, *one) for name, one in told if one is not None)
         return found if len(found) == len(told) else None
 
     def _keep(self, key: str, asked: Asked, definition: Definition) -> Definition:
         self._write(key, asked, definition)
         return self._known(key, asked, definition)
 
-    def _is_current(self, asked: Asked, resolver: Resolver) -> bool:
+    def _ids_now(self, asked: Asked, resolver: Resolver) -> dict[GlobalId, GlobalId] | None:
+        """Returns the ids that are others now, by what they were; None if a name stands for something else."""
+        now: dict[GlobalId, GlobalId] = {}
         try:
-            return all(self._digest(resolver.resolve(name)) == told for name, told in asked)
+            for name, told, ids in asked:
+                found = self._digest(resolver.resolve(name))
+                if found is None or found[0] != told:
+                    return None
+                for before, id in zip(ids, found[1], strict=True):
+                    if now.setdefault(before, id) != id:
+                        return None
         except Exception:  # whoever binds finds out what is wrong, and where
-            return False
+            return None
+        is_one_to_one = len(set(now.values())) == len(now)
+        return {before: id for before, id in now.items() if before != id} if is_one_to_one else None
 
     def _known(self, key: str, asked: Asked, definition: Definition) -> Definition:
         if definition.kind == "view" and definition.relation is not None:
-            self._views[id(definition.relation)] = definition.relation, _digest((key, asked))
+            told = _digest((key, tuple((name, one) for name, one, _ in asked)))
+            ids = tuple(dict.fromkeys(id for _, _, ids in asked for id in ids))
+            self._views[id(definition.relation)] = definition.relation, told, ids
         return definition
 
-    def _digest(self, item: Item | None) -> str | None:
-        """Returns a digest of what a name stands for; None of a view that was not made here."""
+    def _digest(self, item: Item | None) -> tuple[str, tuple[GlobalId, ...]] | None:
+        """Returns a digest of what a name stands for, and the ids in that; None of a view that was not made here."""
         if item is None:
-            return ""
+            return "", ()
         type_ = item.relation_type
         keys = sorted(sorted(key) for key in type_.keys)
-        view = None
+        view, ids = None, tuple[GlobalId, ...]()
         if item.expansion is not None:
             if id(item.expansion) not in self._views:
                 return None
-            view = self._views[id(item.expansion)][1]
+            _, view, ids = self._views[id(item.expansion)]
         modifiers = [column.type.value_modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
-        told = (item.id, item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
-        return _digest((*told, item.version, item.values, view, item.means))
+        told = (item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
+        return _digest((*told, item.version, item.values, view, item.means)), (item.id, *ids)
 
     # ---- files
 
@@ -192,6 +210,22 @@ class DefinitionCache:
                 with suppress(FileNotFoundError):  # another process has renamed its draft
                     if _age_s(entry.stat()) > _KEPT_S:
                         Path(entry.path).unlink()
+
+
+def parts_of_query(text: str, timeline: str, name: str, *, is_copy: bool) -> tuple[object, ...]:
+    """Returns what the definition of a view, a check or an index follows from, of a file and of the catalog alike.
+
+    Args:
+        text: Its statement's.
+        timeline: Where it is if it reads nothing that says so.
+        name: What the catalog calls it, or did when it was created.
+        is_copy: Whether it is an index of what has another one.
+    """
+    return "query", text, timeline, name, is_copy
+
+
+def _under(asked: Asked, ids: Mapping[GlobalId, GlobalId]) -> Asked:
+    return tuple((name, told, tuple(ids.get(id, id) for id in own)) for name, told, own in asked)
 
 
 class RecordingResolver:

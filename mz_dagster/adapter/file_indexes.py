@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.adapter.definition import Definable, define
+from mz_dagster.adapter.file_ids import file_id, name_of_file_id
 from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.project_files import ProjectFiles, ProjectObject
 from mz_dagster.formalism import GlobalId
@@ -28,7 +29,7 @@ def with_indexes_first(objects: Sequence[ProjectObject]) -> Iterator[ProjectObje
     for one in objects:
         if _kept_by(one) is None:
             yield one
-            yield from indexes.get(GlobalId(one.name), ())
+            yield from indexes.get(file_id(one.name), ())
 
 
 def indexed(files: ProjectFiles) -> tuple[ProjectObject, ...]:
@@ -66,11 +67,11 @@ class FileIndexes:
 
     def note(self, one: ProjectObject) -> None:
         """Notes an object that there will be, as it is without indexes."""
-        name = GlobalId(one.name)
-        self._noted[name] = one
-        self._items[name] = self.files.altered.get(name) or one.definition.item(name)
+        id = file_id(one.name)
+        self._noted[id] = one
+        self._items[one.name] = self.files.altered.get(one.name) or one.definition.item(id)
         if (on := _kept_by(one)) is not None:
-            self._indexes.setdefault(on.id, name)
+            self._indexes.setdefault(on.id, id)
 
     def over(self, one: ProjectObject, read: Mapping[GlobalId, GlobalId] | None = None) -> ProjectObject:
         """Returns an object that reads indexes.
@@ -80,12 +81,15 @@ class FileIndexes:
             read: The views that it reads by an index, each with that; None for all that have one.
         """
         indexes = self._indexes if read is None else read
-        if one.definition.plan is None or {view.name for view in one.views}.isdisjoint(indexes):
+        if one.definition.plan is None or {file_id(view.name) for view in one.views}.isdisjoint(indexes):
             return one
 
         def kept(view: GlobalId) -> Kept:
-            reached = {view, *(GlobalId(nested.name) for nested in self._noted[view].views)}
-            return {id: contents(self._items[id], indexes[id], indexes[id]) for id in reached & indexes.keys()}
+            reached = {view, *(file_id(nested.name) for nested in self._noted[view].views)}
+            return {
+                id: contents(self._items[name_of_file_id(id)], indexes[id], name_of_file_id(indexes[id]))
+                for id in reached & indexes.keys()
+            }
 
         (statement,) = parse(one.definition.text)
         assert isinstance(statement, Definable), "nothing else is in files"

@@ -29,14 +29,14 @@ from typing import Any, Generic, TypeVar
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
-from mz_dagster.adapter.definition_cache import DefinitionCache
+from mz_dagster.adapter.definition_cache import DefinitionCache, parts_of_query
+from mz_dagster.adapter.file_ids import file_id, name_of_file_id
 from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.stated_columns import StatedColumns
 from mz_dagster.catalog import UnknownTimeline
 from mz_dagster.errors import Error, ProgrammingError, line_and_column
-from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.types import RelationType
@@ -165,7 +165,8 @@ class ProjectObject:
     @property
     def depends(self) -> tuple[str, ...]:
         """The names of the project's objects that it reads, sorted."""
-        return tuple(sorted({*self.definition.dependencies.values(), *self.definition.indexes}))
+        read = {*self.definition.dependencies.values(), *self.definition.indexes}
+        return tuple(sorted(map(name_of_file_id, read)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,8 +433,11 @@ class _Loader:
                     position=_named(statement).offset + 1,
                 )
             indexed = isinstance(statement, CreateIndex) and _key(statement.on) in self._indexed
+            parts: tuple[object, ...] = ("files", statement.text, statement.offset, timeline, indexed)
+            if isinstance(statement, CreateView | CreateMaterializedView | CreateIndex | CreateCheck):
+                parts = parts_of_query(statement.text, timeline, name, is_copy=indexed)
             definition = self._kept.get(
-                ("files", statement.text, statement.offset, timeline, indexed),
+                parts,
                 self,
                 lambda resolver: define(statement, resolver, default_timeline=timeline, name=name, indexed=indexed),
             ).in_schema(schema)
@@ -492,14 +496,15 @@ class _Loader:
 
     def _column_comments(self, definition: Definition, found: _Found[Definable]) -> Mapping[str, str]:
         if definition.on is not None:
-            return self._loaded[definition.on.id].column_comments
+            return self._loaded[name_of_file_id(definition.on.id)].column_comments
         said = {one.column: one.comment for one in self._comments_on(definition.name) if one.column is not None}
         comments = {**_comments_beside(found), **said}
         return {column: comment for column, comment in comments.items() if comment is not None}
 
     def _views(self, definition: Definition) -> tuple[ProjectObject, ...]:
         """Returns the plain views in a definition's query."""
-        read = (self._loaded[one] for one in sorted(definition.dependencies.values()) if one in self._loaded)
+        names = sorted(map(name_of_file_id, definition.dependencies.values()))
+        read = (self._loaded[one] for one in names if one in self._loaded)
         views = {one.name: one for view in read if view.definition.kind == "view" for one in (view, *view.views)}
         return tuple(views.values())
 
@@ -515,7 +520,7 @@ class _Loader:
             one = self._object(key)
             if one is None:
                 raise _DependsOnFault(self._faults[key])
-            return one.definition.item(GlobalId(key))
+            return one.definition.item(file_id(key))
         relation = introspection.find(name)
         if relation is None and (hiding := next((one for one in self._nameless if one.hides), None)):
             raise _DependsOnFault(hiding)  # what cannot be read may define it

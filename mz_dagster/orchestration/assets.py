@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import dagster as dg
 
 from mz_dagster.adapter import Project, ProjectObject, effective_objects
+from mz_dagster.adapter.file_ids import name_of_file_id
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration.data_checks import data_check_specs
 from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY, TIMELINE_KEY
@@ -247,9 +248,9 @@ def _column_lineage(
     return dg.TableColumnLineage(
         {
             name: [
-                dg.TableColumnDep(keys[id], objects[id].definition.relation_type.names[position])
+                dg.TableColumnDep(keys[read], objects[read].definition.relation_type.names[position])
                 for id, position in sorted(sources)
-                if id in keys
+                if (read := name_of_file_id(id)) in keys
             ]
             for name, sources in zip(names, column_lineage(relation), strict=True)
         }

@@ -14,6 +14,7 @@ import dagster as dg
 
 from mz_dagster.adapter import CheckResult, Engine, ProjectObject, check_results
 from mz_dagster.adapter.checks import about
+from mz_dagster.adapter.file_ids import name_of_file_id
 from mz_dagster.catalog import CatalogState, ObjectRow
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.events import table
@@ -38,11 +39,11 @@ def data_check_specs(
 
     for one in objects.values():
         check = one.definition.check
-        key = None if check is None else _asset_of(str(check.on.id), keys, read_by)
+        key = None if check is None else _asset_of(name_of_file_id(check.on.id), keys, read_by)
         if check is None or key is None:
             continue
         description = one.comment or f"There are no rows of {one.name}."
-        if str(check.on.id) not in keys:
+        if name_of_file_id(check.on.id) not in keys:
             description = f'{description} It is about the view "{check.on.name}".'
         yield dg.AssetCheckSpec(
             check_name(one.name),

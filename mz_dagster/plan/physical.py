@@ -325,6 +325,11 @@ class MaintainedPlan:
     output: Physical
     relation_type: RelationType
 
+    def over(self, ids: Mapping[GlobalId, GlobalId]) -> MaintainedPlan:
+        """Returns the plan with each collection in `ids` read under its new id."""
+        arrangements = tuple(replace(one, plan=rename_collections(one.plan, ids)) for one in self.arrangements)
+        return replace(self, arrangements=arrangements, output=rename_collections(self.output, ids))
+
 
 @dataclass(frozen=True, slots=True)
 class SharedPlan:

@@ -31,8 +31,9 @@ from mz_dagster.plan.relation import (
     Union,
     Window,
     inputs_of,
+    query_of,
 )
-from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, children, rewrite
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Subquery, children, rewrite, substitute, walk
 from mz_dagster.scalars.types import BOOL, RelationType
 
 
@@ -117,6 +118,47 @@ def with_ids_of(relation: Relation, owner: GlobalId) -> Relation:
 
         known[owner] = bottom_up(relation, renamed) if own else relation
     return known[owner]
+
+
+def with_collections(relation: Relation, ids: Mapping[GlobalId, GlobalId]) -> Relation:
+    """Returns `relation`, with its subqueries, with each collection in `ids` read under its new id.
+
+    What is one node stays one.
+    """
+    found: dict[int, Relation] = {}
+
+    def rebuilt(one: Relation) -> Relation:
+        if id(one) not in found:
+            made = with_inputs(one, [rebuilt(each) for each in inputs_of(one)])
+            if isinstance(made, Get | Let):
+                made = replace(made, id=_id_of_owner(made.id, ids))
+            elif any(isinstance(part, Subquery) for scalar in scalars_of(made) for part in walk(scalar)):
+                made = with_mapped_scalars(made, scalar)
+            found[id(one)] = made
+        return found[id(one)]
+
+    def scalar(one: Scalar) -> Scalar:
+        return substitute(one, subquery)
+
+    def subquery(one: Scalar) -> Scalar | None:
+        if not isinstance(one, Subquery):
+            return None
+        return replace(
+            one,
+            relation=rebuilt(query_of(one)),
+            arguments=tuple(map(scalar, one.arguments)),
+            test=None if one.test is None else scalar(one.test),
+        )
+
+    return rebuilt(relation)
+
+
+def _id_of_owner(id: GlobalId, ids: Mapping[GlobalId, GlobalId]) -> GlobalId:
+    """Returns the id by which a collection is read, or a shared subplan, which may have its owner's (`with_ids_of`)."""
+    *local, owner = id.split(":", 2)
+    if len(local) == 2 and owner in ids:
+        return GlobalId(":".join((*local, ids[GlobalId(owner)])))
+    return ids.get(id, id)
 
 
 @cached_by_object(most=20_000)

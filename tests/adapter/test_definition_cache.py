@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -20,7 +21,10 @@ from mz_dagster.adapter.sequence import create
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.relation import Get, Let, Relation, query_of
 from mz_dagster.plan.resolver import Item
+from mz_dagster.plan.rewriting import nodes_of, scalars_of
+from mz_dagster.scalars.scalar import Subquery, walk
 from mz_dagster.sql import parse
 from tests.plan.queries import QUERIES, VIEWS
 from tests.sql.project import Project as Tables
@@ -33,9 +37,10 @@ _QUERIES = ("q05", "q10", "q14", "q36", "q51", "q64", "q72", "q85")
 class World:
     """Resolves what was defined in it, by way of what is kept in a folder."""
 
-    def __init__(self, state: Path, items: dict[str, Item] | None = None) -> None:
+    def __init__(self, state: Path, items: dict[str, Item] | None = None, ids: str = "u_") -> None:
         self.kept = DefinitionCache(state)
         self.items = dict(items or {})
+        self.ids = ids
         self.made: list[str] = []
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
@@ -54,7 +59,7 @@ class World:
             return define(statement, resolver, default_timeline="demo", indexed=True)  # type: ignore[arg-type]
 
         definition = self.kept.get((text,), self, make)
-        self.items[name] = definition.item(GlobalId(f"u_{name}"))
+        self.items[name] = definition.item(GlobalId(self.ids + name))
         return definition
 
 
@@ -100,6 +105,53 @@ def test_what_is_kept_is_what_would_be_made(state: Path, worlds: list[tuple[dict
         kept = first.items.keys() - plain.keys()
         assert len(kept) > 30
         assert not kept & set(second.made)
+
+
+def test_what_was_planned_under_other_ids_is_what_would_be_made(
+    state: Path, worlds: list[tuple[dict[str, Item], Sequence[str]]]
+) -> None:
+    """Also over plain views that share subplans, some of them in subqueries."""
+    for items, statements in worlds:
+        plain = {name: item for name, item in items.items() if item.expansion is None}
+        moved = {name: replace(item, id=GlobalId(f"file:{name}")) for name, item in plain.items()}
+        tables = ["t", "u", "v"] if plain else ["store", "item", "reason"]
+        shared = [f"CREATE VIEW p{n} AS {_WITH_SHARED.format(name)}" for n, name in enumerate(tables)]
+        over = [
+            f"CREATE MATERIALIZED VIEW o{n} AS SELECT p{n}.n, (SELECT max(n) FROM p{n - 1}) AS m FROM p{n}, p{n} AS q "
+            f"WHERE p{n}.n = q.n AND p{n}.n IN (SELECT n FROM p{n - 1})"
+            for n in range(1, len(shared))
+        ]
+        first, second, fresh = World(state, moved, "file:"), World(state, plain), World(state / "none", plain)
+        for text in (*statements, *shared, *over):
+            try:
+                first.define(text)
+            except Error as error:
+                for world in (second, fresh):
+                    with pytest.raises(type(error)):
+                        world.define(text)
+                continue
+            again, made = second.define(text), fresh.define(text)
+            assert again == made
+            assert repr(again) == repr(made)
+            assert ids_read(again.relation) == ids_read(made.relation)
+        kept = first.items.keys() - plain.keys() - set(texts.tables())
+        assert {"p0", "p1", "p2", "o1", "o2"} < kept
+        assert not kept & set(second.made)
+
+
+#: A view that shares subplans, of which two may be read by one query.
+_WITH_SHARED = (
+    "WITH c AS (SELECT count(*) AS n FROM {0}), d AS (SELECT n + 1 AS n FROM c UNION ALL SELECT n FROM c) "
+    "SELECT c.n FROM c JOIN d USING (n) UNION ALL SELECT n FROM d"
+)
+
+
+def ids_read(relation: Relation | None) -> list[GlobalId]:
+    """Returns the collections and shared subplans that a query reads, with those of its subqueries."""
+    nodes = () if relation is None else tuple(nodes_of(relation))
+    parts = (part for node in nodes for scalar in scalars_of(node) for part in walk(scalar))
+    below = (id for part in parts if isinstance(part, Subquery) for id in ids_read(query_of(part)))
+    return [*(node.id for node in nodes if isinstance(node, Get | Let)), *below]
 
 
 VIEW, OVER, DEEP = (
@@ -221,8 +273,15 @@ def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkey
     counting(project_files)
     (tmp_path / "assets").mkdir()
     for name, text in (
-        ("t", "CREATE TABLE t (a integer, b integer);"),
-        ("p", "CREATE VIEW p AS SELECT a, b FROM t WHERE b > 1;"),
+        ("t", "-- Called as a shared subplan may be.\nCREATE TABLE l1 (a integer, b integer);"),
+        ("p", "-- Few.\nCREATE VIEW p AS SELECT a, b FROM l1 WHERE b > 1;"),
+        (
+            "twice",
+            "CREATE MATERIALIZED VIEW twice AS WITH g AS (SELECT a, sum(b) AS s FROM p GROUP BY a) "
+            "SELECT x.a, y.s, l1.b FROM g x, g y, l1 WHERE x.a = y.a + 1 AND l1.a = x.a;",
+        ),
+        ("s", "CREATE SCHEMA s; CREATE MATERIALIZED VIEW s.v AS SELECT count(*) AS n FROM twice;"),
+        ("c", "CREATE CHECK c ON twice AS SELECT a FROM twice WHERE s < 0;"),
         *(
             (f"v{n}", f"CREATE MATERIALIZED VIEW v{n} AS SELECT a, sum(b) + {n} AS s FROM p GROUP BY a;")
             for n in range(5)
@@ -234,14 +293,22 @@ def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkey
     with Engine(project) as engine:
         engine.apply()
         first = engine.graph("default")
-    assert made
+        assert {"l1", "p", "twice", "v", "c", "v0", "i"} <= set(made)
+        assert sorted(set(made)) == sorted(made), "each once"
+        rows = [row for row in engine.catalog.objects() if row.kind not in ("arrangement", "schema")]
+        known = {row.id: engine.definitions.definition_of(row) for row in rows}
+    shutil.rmtree(tmp_path / ".mz" / "definitions")
+    with Engine(project) as engine:
+        for row in rows:
+            assert engine.definitions.definition_of(row) == known[row.id], "what it is bound to in the catalog"
+        engine.apply()
     made.clear()
     with Engine(project) as engine:
         engine.apply()
         assert engine.graph("default") == first
     load_project(project)
     assert made == []
-    (tmp_path / "assets" / "v1.sql").write_text("CREATE MATERIALIZED VIEW v1 AS SELECT a FROM t;")
+    (tmp_path / "assets" / "v1.sql").write_text("CREATE MATERIALIZED VIEW v1 AS SELECT a FROM l1;")
     with Engine(project) as engine:
         engine.apply()
         engine.graph("default")
