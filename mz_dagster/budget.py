@@ -175,6 +175,8 @@ class Budget:
         lines_at_once: So many lines of JSON are read at once on columns; fewer one by one.
         cheap_operators: A shared subplan of up to so many operators may as well be computed for each of its uses.
         shared_objects: In a step in which fewer views and indexes have work, all is computed by the process that steps.
+        shared_hydrations: Unless so many collections hydrate: then workers begin at once, even in a process that has
+            not stepped before.
         shared_updates: And so is what more updates change the inputs of.
     """
 
@@ -247,6 +249,7 @@ class Budget:
     lines_at_once: int = 20
     cheap_operators: int = 16
     shared_objects: int = 16
+    shared_hydrations: int = 100
     shared_updates: int = 200_000
 
     @property

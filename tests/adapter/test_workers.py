@@ -44,8 +44,13 @@ VIEWS = {
 
 
 @contextmanager
-def opened(root: Path, workers: int, settings: str = "", *, starts: bool = True) -> Iterator[Connection]:
-    """Opens a project in which so many workers are ready, if they are to be started; makes tables and views."""
+def opened(
+    root: Path, workers: int, settings: str = "", *, starts: bool = True, hydrates: bool = True
+) -> Iterator[Connection]:
+    """Opens a project in which so many workers are ready, if they are to be started; makes tables and views.
+
+    The views are hydrated one by one, or by the next step.
+    """
     root.mkdir()
     (root / "mz.toml").write_text(f"[project]\nworkers = {workers}\n{settings}")
     with Engine(Project.load(root), session=refused) as engine:
@@ -57,9 +62,10 @@ def opened(root: Path, workers: int, settings: str = "", *, starts: bool = True)
             connection.execute("INSERT INTO u SELECT k, chr(97 + k % 5) FROM generate_series(0, 19) AS s (k)")
             connection.execute("INSERT INTO t SELECT n % 25, n + 8 FROM generate_series(1, 200) AS s (n)")
             for name, query in VIEWS.items():
-                connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+                connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}{'' if hydrates else ' WITH NO DATA'}")
             connection.execute("INSERT INTO t VALUES (1, 1)")
-            stepped(connection)
+            if hydrates:
+                stepped(connection)
             yield connection
 
 
@@ -111,6 +117,45 @@ def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBud
             assert not report.failures
             assert contents(connection) == contents(connection, by_query=True)
         assert is_written == {True, False}
+
+
+def test_workers_hydrate_too_in_a_process_that_has_not_stepped(tmp_path: Path, set_budget: SetBudget) -> None:
+    """What is little and what is too much for the catalog; and what they hydrated, they step."""
+    set_budget(shared_hydrations=1)
+    dice = random.Random(4)
+    with opened(tmp_path / "project", 1, "[writes]\ninline_rows = 20\n", hydrates=False) as connection:
+        report = stepped(connection)
+        of_worker = {one.id: one for one in report.collections if one.worker}
+        assert {one.stats.inlined is None for one in of_worker.values() if one.stats.rows} == {True, False}
+        assert not report.failures
+        assert contents(connection) == contents(connection, by_query=True)
+        set_budget(shared_objects=1)
+        for _ in range(3):
+            change(connection, dice)
+            report = stepped(connection)
+            assert not report.failures
+            assert any(one.worker and one.id in of_worker for one in report.collections)
+            assert contents(connection) == contents(connection, by_query=True)
+
+
+def test_a_worker_joins_the_step_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as it is ready, and not before."""
+    with opened(tmp_path / "project", 1, starts=False) as connection:
+        workers = connection.engine.workers
+        assert workers is not None
+        is_ready, may_be = WorkerProcess.is_ready, False
+        monkeypatch.setattr(WorkerProcess, "is_ready", lambda self: may_be and is_ready(self))
+        with workers.used() as ready:
+            assert ready is not None
+            assert workers.count == 1
+            assert not ready()
+            may_be = True
+            until = SYSTEM_CLOCK.monotonic_ms() + 120_000
+            while not ready() and SYSTEM_CLOCK.monotonic_ms() < until:
+                SYSTEM_CLOCK.sleep(0.05)
+            assert [one.number for one in ready()] == [1]
+            with workers.used() as others:
+                assert others is None
 
 
 def test_few_views_are_stepped_without_workers(tmp_path: Path) -> None:

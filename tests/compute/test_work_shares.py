@@ -39,7 +39,7 @@ def test_what_others_read_or_no_worker_may_compute_is_units_of_their_own() -> No
 
 
 def test_everything_is_dealt_once_its_inputs_are_done() -> None:
-    """Whatever there is, wherever it was before, and in whatever order places are done."""
+    """Whatever there is, wherever it was before, whenever workers join, and in whatever order places are done."""
     for seed in range(200):
         dice = random.Random(seed)
         nodes: list[Node] = []
@@ -50,10 +50,12 @@ def test_everything_is_dealt_once_its_inputs_are_done() -> None:
         units = units_of(nodes, lambda one, dice=dice: dice.random() < 0.8)  # type: ignore[misc]
         workers = range(1, dice.randrange(1, 4))
         kept = {unit.id: dice.randrange(5) for unit in units if dice.random() < 0.5}
-        shares = WorkShares(units, kept, workers)
-        done, running = set[str](), list[tuple[Unit, int]]()
+        shares = WorkShares(units, kept)
+        done, running, joined = set[str](), list[tuple[Unit, int]](), list[int]()
         while len(done) < len(nodes):
-            for place in (STEPPER, *workers):
+            joined = [one for one in workers if one in joined or dice.random() < 0.3]
+            shares.join(joined)
+            for place in (STEPPER, *joined):
                 while (unit := shares.take(place)) is not None:
                     assert unit.is_shared or place == STEPPER
                     assert {str(one) for one in unit.inputs} <= done | {"t"}
@@ -70,7 +72,8 @@ def test_shares_grow_even() -> None:
     nodes: list[Node] = [TableNode(GlobalId("t"), "t"), *(node(f"v{n}", "t") for n in range(100))]
     kept: dict[GlobalId, int] = {GlobalId(f"v{n}"): 1 for n in range(100)}
     for _ in range(2):
-        shares = WorkShares(units_of(nodes[1:], lambda _: True), kept, (1, 2))
+        shares = WorkShares(units_of(nodes[1:], lambda _: True), kept)
+        shares.join([1, 2])
         computed = Counter[int]()
         while True:
             taken = [(unit, place) for place in (STEPPER, 1, 2) if (unit := shares.take(place)) is not None]

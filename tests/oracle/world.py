@@ -223,7 +223,7 @@ class World:
         """
         with self._opened:
             self._opened.callback(self._referee.close)
-            budget = replace(BUDGETS[self.seed % len(BUDGETS)], shared_objects=1)
+            budget = replace(BUDGETS[self.seed % len(BUDGETS)], shared_objects=1, shared_hydrations=1)
             self._opened.enter_context(budget_of(budget))
             self._open()
             try:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from mz_dagster.budget import EngineSetting, budget, engine_setting
 from mz_dagster.catalog import Batch, BatchId, BatchState, BatchStats, Catalog
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mz_dagster.compute.step.worker_process import WorkerProcess
 
 logger = logging.getLogger("mz_dagster.workers")
+
+#: Returns the workers that are ready by then, by number.
+Workers: TypeAlias = "Callable[[], Mapping[int, WorkerProcess]]"
 
 
 class Sharing:
@@ -49,37 +52,38 @@ class Sharing:
         self._left: set[GlobalId] = set()
 
     @contextmanager
-    def workers(self, run: StepRun, working: Sequence[Node]) -> Iterator[Mapping[int, WorkerProcess]]:
-        """Gives the workers that compute with a step, by number: none where there is little to share.
-
-        Nor in a process that steps so much for the first time, as it may be the last.
+    def workers(self, run: StepRun, working: Sequence[Node]) -> Iterator[Workers | None]:
+        """Gives the workers that compute with a step; None where there is little to share.
 
         Args:
             run: The step.
             working: The collections that have work.
         """
-        if self._processes is None or engine_setting() is EngineSetting.SPARK:
-            yield {}
+        if self._processes is None or not self._is_much(run, working):
+            yield None
             return
-        views = (one for one in working if isinstance(one, MaintainedNode) and one.owner is None)
-        if sum(run.rows[one.id].is_hydrated for one in views) < budget().shared_objects:
-            yield {}
-        elif not self._has_stepped_much:
-            self._has_stepped_much = True
-            yield {}
-        else:
-            with self._processes.ready() as processes:
-                yield {one.number: one for one in processes}
+        with self._processes.used() as ready:
+            yield None if ready is None else lambda: {one.number: one for one in ready()}
 
-    def shares(
-        self, run: StepRun, working: Sequence[Node], workers: Mapping[int, WorkerProcess], at_once: int
-    ) -> WorkShares:
+    def _is_much(self, run: StepRun, working: Sequence[Node]) -> bool:
+        """Returns whether a step is enough to do for workers: much hydrates, or this process steps much repeatedly."""
+        if engine_setting() is EngineSetting.SPARK:
+            return False
+        maintained = [one for one in working if isinstance(one, MaintainedNode)]
+        hydrated = [one for one in maintained if run.rows[one.id].is_hydrated]
+        hydrates_much = len(maintained) - len(hydrated) >= budget().shared_hydrations
+        steps_much = sum(one.owner is None for one in hydrated) >= budget().shared_objects
+        is_enough = hydrates_much or (steps_much and self._has_stepped_much)
+        self._has_stepped_much |= hydrates_much or steps_much
+        return is_enough
+
+    def shares(self, run: StepRun, working: Sequence[Node], at_once: int, *, is_shared: bool) -> WorkShares:
         """Returns what deals the collections of a step out to workers and the stepper; see `WorkShares`."""
-        units = units_of(working, partial(self._may_share, run) if workers else lambda _: False)
-        return WorkShares(units, self._kept, workers, at_once)
+        units = units_of(working, partial(self._may_share, run) if is_shared else lambda _: False)
+        return WorkShares(units, self._kept, at_once)
 
     def _may_share(self, run: StepRun, node: Node) -> bool:
-        if not isinstance(node, MaintainedNode) or node.id in self._left or not run.rows[node.id].is_hydrated:
+        if not isinstance(node, MaintainedNode) or node.id in self._left:
             return False
         return run.rows_in(node, run.rows[node.id].upper.only, run.tick + 1) <= budget().shared_updates
 

@@ -425,11 +425,13 @@ class Stepper:
         sealed_at = told_at = looked_at = self._clock.monotonic_ms()
         with (
             task(f"step to {run.tick}", len(working), "collections") as progressing,
-            self._sharing.workers(run, working) as workers,
+            self._sharing.workers(run, working) as ready,
             self._threads(run, running) as pool,
         ):
-            shares = self._sharing.shares(run, working, workers, self._parallelism)
+            shares = self._sharing.shares(run, working, self._parallelism, is_shared=ready is not None)
             while True:
+                workers = {} if ready is None else ready()
+                shares.join(workers)
                 for place in (STEPPER, *workers):
                     while (unit := shares.take(place)) is not None:
                         if run.is_unwanted(unit.nodes):

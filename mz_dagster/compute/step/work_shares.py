@@ -9,7 +9,7 @@ of those that wait for the place for which most do, which then is its own: so sh
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,13 +83,13 @@ class WorkShares:
     Args:
         units: They, in an order in which inputs come first.
         kept: Where each was computed before, by its id; kept up to date.
-        workers: Those that are there.
         at_once: How many units that are not shared the stepper computes at the same time.
 
     Example:
         >>> units = [Unit(id, (), is_shared=True) for id in "abcd"]
         >>> kept = dict.fromkeys("abcd", 1)
-        >>> shares = WorkShares(units, kept, [1])
+        >>> shares = WorkShares(units, kept)
+        >>> shares.join([1])
         >>> shares.take(1).id, shares.take(STEPPER).id, shares.take(STEPPER)
         ('a', 'd', None)
         >>> shares.take(1).id, shares.take(1)
@@ -103,7 +103,6 @@ class WorkShares:
         self,
         units: Sequence[Unit],
         kept: MutableMapping[GlobalId, int],
-        workers: Collection[int] = (),
         at_once: int = 4,
     ) -> None:
         self._units = {one.id: one for one in units}
@@ -113,14 +112,20 @@ class WorkShares:
         )
         self._kept = kept
         self._at_once = at_once
-        self._waiting: Mapping[int, deque[Unit]] = {place: deque() for place in (STEPPER, *workers)}
+        self._waiting: dict[int, deque[Unit]] = {STEPPER: deque()}
         self._new: deque[Unit] = deque()
         self._alone: deque[Unit] = deque()
-        self._busy = dict.fromkeys(self._waiting, 0)
+        self._busy = {STEPPER: 0}
         self._busy_alone = 0
 
+    def join(self, places: Iterable[int]) -> None:
+        """Lets workers take units from now on, if they did not before."""
+        for place in places:
+            self._waiting.setdefault(place, deque())
+            self._busy.setdefault(place, 0)
+
     def take(self, place: int) -> Unit | None:
-        """Returns the next unit for a place; None if it has enough to do, or there is nothing for it now."""
+        """Returns the next unit for a place that is there; None if it has enough to do, or there is nothing now."""
         while (id := self._schedule.take()) is not None:
             unit = self._units[id]
             if unit.is_shared:

@@ -1,8 +1,8 @@
 """The workers of a process that steps: started, given to one step at a time, replaced, and ended with it.
 
-A process is started once there is enough to share, and not waited for: it takes a second or two, and computes from the
-first step on that finds it ready. One that dies, hangs, or is in the way of what was given up is killed; another takes
-its place at the next step, a few times.
+A process is started once there is enough to share, and not waited for: it takes a second or two, and computes from then
+on, also in the step that started it. One that dies, hangs, or is in the way of what was given up is killed; another
+takes its place at the next step, a few times.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -76,19 +76,25 @@ class WorkerProcesses:
         return False
 
     @contextmanager
-    def ready(self) -> Iterator[Sequence[WorkerProcess]]:
-        """Gives the workers that are ready, for the length of a block; those that are missing are started.
+    def used(self) -> Iterator[Callable[[], Sequence[WorkerProcess]] | None]:
+        """Gives what returns the workers that are ready by then, for the length of a block; missing ones are started.
 
-        None are given if another step has them, or in a process that was forked from the one that started them.
+        None is given if another step has them, or in a process that was forked from the one that started them.
         """
         if os.getpid() != self._pid or not self._using.acquire(blocking=False):
-            yield ()
+            yield None
             return
         try:
             self._replace_lost()
-            yield tuple(one for one in self._processes if self._is_ready(one))
+            yield lambda: tuple(one for one in self._processes if self._is_ready(one))
         finally:
             self._using.release()
+
+    @contextmanager
+    def ready(self) -> Iterator[Sequence[WorkerProcess]]:
+        """Gives the workers that are ready at its beginning, for the length of a block; see `used`."""
+        with self.used() as ready:
+            yield () if ready is None else ready()
 
     def _replace_lost(self) -> None:
         for one in [one for one in self._processes if one.is_lost]:
