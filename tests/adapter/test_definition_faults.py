@@ -173,3 +173,13 @@ def test_doctor_plan_apply_and_frontiers_name_each_fault(project: Project, capsy
         out = said.out + said.err
         for named in ("v.sql:2:10", "x.sql:1:38", 'waits for "v"'):
             assert named in out, command
+
+
+def test_an_error_of_many_faults_tells_some_and_its_plan_has_all(project: Project) -> None:
+    write(project.root, **{f"b{n}": f"CREATE MATERIALIZED VIEW b{n} AS SELECT z FROM t;" for n in range(9)})
+    write(project.root, **{f"c{n}": f"CREATE VIEW c{n} AS SELECT * FROM b0;" for n in range(7)})
+    error, _ = refused(project)
+    assert error.message.count('column "z" does not exist') == 5
+    assert error.message.endswith("; and 4 more")
+    assert error.detail == "As it was stays what reads it: c0, c1, c2, c3, c4, and 2 more."
+    assert len(error.plan.faults) == 16
