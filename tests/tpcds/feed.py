@@ -63,8 +63,14 @@ def load(duck: duckdb.DuckDBPyConnection, project: Connection, folder: Path) -> 
         project: Where to.
         folder: For files on their way.
     """
-    for table, statement in texts.tables().items():
+    for statement in texts.tables().values():
         project.execute(statement)
+    fill(duck, project, folder)
+
+
+def fill(duck: duckdb.DuckDBPyConnection, project: Connection, folder: Path) -> None:
+    """Gives tables that are there the rows that they have in DuckDB; arguments as for `load`."""
+    for table in texts.tables():
         _copy(duck, project, f"SELECT * FROM {table}", table, folder)
 
 
