@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -124,11 +125,11 @@ def without_error_data(frame: pa.Table) -> pa.Table:
         >>> without_error_data(update_table([Column("a", INT4)], [((1,), 5, 1, "22012 x")])).column("a").to_pylist()
         [None]
     """
-    good = pc.is_null(frame.column(ERROR))
-    if pc.all(good).as_py() is not False:
+    errors = frame.column(ERROR)
+    if errors.null_count == len(errors):
         return frame
+    numbers = pc.if_else(pc.is_null(errors), np.arange(len(frame)), pa.scalar(None, pa.int64()))
     for position, field in enumerate(frame.schema):
         if field.name not in UPDATE_COLUMNS:
-            numbers = pc.if_else(good, pa.array(range(len(frame)), pa.int64()), pa.scalar(None, pa.int64()))
             frame = frame.set_column(position, field, frame.column(position).take(numbers))
     return frame

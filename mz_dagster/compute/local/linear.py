@@ -77,7 +77,10 @@ def _projected(
         *(meta if is_whole else meta.take(kept)).columns,
         pa.nulls(len(numbers), pa.string()),
     ]
-    tables = [pa.Table.from_arrays(good, schema=schema)]
+    passed = pa.Table.from_arrays(good, schema=schema)
+    if not failed:
+        return passed
+    tables = [passed]
     for rows, errors in failed:
         data = [pa.nulls(len(rows), schema.field(place).type) for place in range(len(mfp.projection))]
         own = meta.take(pa.array(rows)).columns
