@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,10 @@ for folder in sys.argv[1:2] if by_our_hand else sys.argv[1:]:
 # To compile the modules anew is a third of the time of the many short processes that tests start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell has what it runs in the background ignore interrupts, and so would the processes that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests have Dagster's instances of their own: that of who runs them may have daemons, or not exist.
 os.environ.pop("DAGSTER_HOME", None)

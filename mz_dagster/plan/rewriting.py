@@ -155,10 +155,10 @@ def with_collections(relation: Relation, ids: Mapping[GlobalId, GlobalId]) -> Re
 
 def _id_of_owner(id: GlobalId, ids: Mapping[GlobalId, GlobalId]) -> GlobalId:
     """Returns the id by which a collection is read, or a shared subplan, which may have its owner's (`with_ids_of`)."""
+    if id in ids:
+        return ids[id]
     *local, owner = id.split(":", 2)
-    if len(local) == 2 and owner in ids:
-        return GlobalId(":".join((*local, ids[GlobalId(owner)])))
-    return ids.get(id, id)
+    return GlobalId(":".join((*local, ids[GlobalId(owner)]))) if len(local) == 2 and owner in ids else id
 
 
 @cached_by_object(most=20_000)

@@ -275,6 +275,7 @@ def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkey
     for name, text in (
         ("t", "-- Called as a shared subplan may be.\nCREATE TABLE l1 (a integer, b integer);"),
         ("p", "-- Few.\nCREATE VIEW p AS SELECT a, b FROM l1 WHERE b > 1;"),
+        ("odd", 'CREATE TABLE "x:file:p" (o integer); CREATE MATERIALIZED VIEW odd AS SELECT * FROM "x:file:p", p;'),
         (
             "twice",
             "CREATE MATERIALIZED VIEW twice AS WITH g AS (SELECT a, sum(b) AS s FROM p GROUP BY a) "
