@@ -17,6 +17,7 @@ from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
+from mz_dagster.garbage import without_collections
 from mz_dagster.plan import lower_to_maintained_plan, optimize
 from mz_dagster.plan.physical import MaintainedPlan, ReadCollection, TemporalState, collections_read
 from mz_dagster.plan.reading_time import unmaintainable, with_position
@@ -255,7 +256,8 @@ def define(
     """
     called = name or name_of(statement)
     noting = _VersionRecorder(resolver)
-    definition = _defined(statement, noting, called, default_timeline, indexed)
+    with without_collections():
+        definition = _defined(statement, noting, called, default_timeline, indexed)
     _check_names(definition)
     _check_dependencies(definition, statement.offset + 1)
     return replace(definition, shapes=noting.shapes, values=noting.values)

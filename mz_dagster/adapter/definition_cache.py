@@ -35,6 +35,7 @@ from mz_dagster.budget import budget
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import make_private_folder
 from mz_dagster.formalism import GlobalId
+from mz_dagster.garbage import without_collections
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import ScalarType
@@ -176,7 +177,8 @@ class DefinitionCache:
             head, told, body = content[: len(_HEAD)], content[len(_HEAD) :][:32], content[len(_HEAD) + 32 :]
             if head != _HEAD or hashlib.sha256(body).digest() != told:
                 return None
-            asked, definition = _RestrictedUnpickler(io.BytesIO(body)).load()
+            with without_collections():
+                asked, definition = _RestrictedUnpickler(io.BytesIO(body)).load()
             if _age_s(path.stat()) > _NOTED_S:
                 os.utime(path)
         except Exception:  # what cannot be used is made anew, whatever is wrong with it

@@ -44,6 +44,7 @@ GROUND = {
     "finalizers",
     "process_exit",
     "liveness",
+    "garbage",
     "object_cache",
     "process",
     "progress",
