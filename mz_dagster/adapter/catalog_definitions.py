@@ -471,13 +471,12 @@ class CatalogDefinitions:
             raise PlannedDifferently(name, row.options.get("release"), newer=_is_of_newer_release(row))
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
+        plan = plan.over(ids)
         nodes: list[Node] = [
-            MaintainedNode(
-                own.id, called_as_arrangement(name, own), rename_collections(one.plan, ids), key=one.key, owner=row.id
-            )
+            MaintainedNode(own.id, called_as_arrangement(name, own), one.plan, key=one.key, owner=row.id)
             for one, own in zip(plan.arrangements, owned, strict=True)
         ]
-        return [*nodes, MaintainedNode(row.id, name, rename_collections(plan.output, ids), named, key)]
+        return [*nodes, MaintainedNode(row.id, name, plan.output, named, key)]
 
     def _digest(self, id: GlobalId, plan: MaintainedPlan) -> str:
         if id not in self._digests:

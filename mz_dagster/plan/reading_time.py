@@ -11,7 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mz_dagster.plan.relation import Filter, Relation, TemporalFilter, inputs_of, query_of
-from mz_dagster.plan.rewriting import bottom_up, conjunction, conjuncts, nodes_of, scalars_of, with_mapped_scalars
+from mz_dagster.plan.rewriting import (
+    bottom_up,
+    conjunction,
+    conjuncts,
+    nodes_of,
+    scalars_of,
+    with_mapped_parts,
+    with_mapped_scalars,
+)
 from mz_dagster.plan.transform.fold_constants import fold_constants
 from mz_dagster.plan.transform.temporal_filters import comparison_with_now, is_temporal, without_not
 from mz_dagster.scalars.scalar import Call, Literal, Scalar, Subquery, is_now, reads_now, substitute, walk
@@ -155,12 +163,7 @@ def _replaced(scalar: Scalar, value: Callable[[Call], Scalar]) -> Scalar:
         if isinstance(one, Call) and is_now(one):
             return value(one)
         if isinstance(one, Subquery):
-            return replace(
-                one,
-                relation=_with_now(query_of(one), value),
-                arguments=tuple(_replaced(each, value) for each in one.arguments),
-                test=None if one.test is None else _replaced(one.test, value),
-            )
+            return with_mapped_parts(one, lambda query: _with_now(query, value), lambda each: _replaced(each, value))
         return None
 
     return substitute(scalar, rule)

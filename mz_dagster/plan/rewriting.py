@@ -138,16 +138,8 @@ def with_collections(relation: Relation, ids: Mapping[GlobalId, GlobalId]) -> Re
         return found[id(one)]
 
     def scalar(one: Scalar) -> Scalar:
-        return substitute(one, subquery)
-
-    def subquery(one: Scalar) -> Scalar | None:
-        if not isinstance(one, Subquery):
-            return None
-        return replace(
-            one,
-            relation=rebuilt(query_of(one)),
-            arguments=tuple(map(scalar, one.arguments)),
-            test=None if one.test is None else scalar(one.test),
+        return substitute(
+            one, lambda part: with_mapped_parts(part, rebuilt, scalar) if isinstance(part, Subquery) else None
         )
 
     return rebuilt(relation)
@@ -212,6 +204,18 @@ def with_mapped_scalars(relation: Relation, rule: Callable[[Scalar], Scalar]) ->
             return replace(relation, arguments=mapped(relation.arguments))
         case _:
             return relation
+
+
+def with_mapped_parts(
+    subquery: Subquery, query: Callable[[Relation], Relation], scalar: Callable[[Scalar], Scalar]
+) -> Subquery:
+    """Returns a subquery with what `query` makes of its query, and `scalar` of each of its arguments and its test."""
+    return replace(
+        subquery,
+        relation=query(query_of(subquery)),
+        arguments=tuple(map(scalar, subquery.arguments)),
+        test=None if subquery.test is None else scalar(subquery.test),
+    )
 
 
 def moved(scalar: Scalar, places: Mapping[int, int]) -> Scalar:
