@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from time import monotonic, sleep
 from typing import Any
 
@@ -108,10 +109,16 @@ def test_what_another_seals_first_is_held_where_the_rest_stands(
         if name == "heavy" and stepper is not leading.stepper:
             raise OperationalError("this replica cannot")
 
-    held = Held(monkeypatch, leading.stepper, "heavy")
     told: list[str] = []
+
+    def tell(line: str) -> None:
+        told.append(line)
+        if "another was faster" in line:
+            read.wait(30)  # what is told is so by then
+
+    held, read = Held(monkeypatch, leading.stepper, "heavy"), Event()
     with at_work(monkeypatch, fail), ThreadPoolExecutor() as pool, other_of(sparkless) as other:
-        step = pool.submit(leading.step, TIMELINE, tick, progress=told.append)
+        step = pool.submit(leading.step, TIMELINE, tick, progress=tell)
         try:
             assert held.begun.wait(30)
             settled(Replica(other, "big"))
@@ -123,6 +130,7 @@ def test_what_another_seals_first_is_held_where_the_rest_stands(
             found = rows(Session(other), f"SELECT heavy.a, beside.a FROM heavy, beside AS OF {common}")
             assert found == Counter([(1, 1)])
         finally:
+            read.set()
             held.go_on.set()
         assert not step.result(30).failures
 

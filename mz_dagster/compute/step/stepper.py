@@ -483,9 +483,9 @@ class Stepper:
         if not faster:
             return False
         run.overtake({row.id: _time_of(row.upper) for row in faster})
+        _hold(run, faster)
         names = ", ".join(f'"{run.graph.by_id[row.id].name}"' for row in faster)
         progress(f"another was faster with {names}")
-        _hold(run, faster)
         return True
 
     @contextmanager
