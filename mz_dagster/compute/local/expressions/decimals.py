@@ -36,7 +36,7 @@ _LEAST = -(2**63)
 #: The unit of the high part of a sum.
 _HIGH_UNIT = 10**19
 #: No numeric has so many units.
-_TOO_MANY = 10**38
+TOO_MANY = 10**38
 #: Of what has more in its upper half 9 * 10^37 units are not far.
 _HIGH = 9 * 10**37 >> 64
 #: What Arrow calls a rounding.
@@ -82,7 +82,7 @@ def cut(found: Integers, digits: int, rounding: str) -> Integers:
 _Wide: TypeAlias = Callable[[Call, Sequence[ScalarType], Sequence[WideIntegers]], WideIntegers]
 
 
-def _beyond_64_bits(wide: _Wide) -> Callable[[Kernel], Kernel]:
+def beyond_64_bits(wide: _Wide) -> Callable[[Kernel], Kernel]:
     """Has what a kernel doubts computed by `wide`; what that makes of 38 digits and more stays doubtful."""
 
     def extended(kernel: Kernel) -> Kernel:
@@ -95,7 +95,7 @@ def _beyond_64_bits(wide: _Wide) -> Callable[[Kernel], Kernel]:
             few = [one.filter(chosen) if isinstance(one, pa.Array) else one for one in operands]
             types = [one.type for one in operands]
             total = np.broadcast_to(wide(call, types, [wide_units(one) for one in few]), int(doubtful.sum()))
-            is_large = np.abs(total) >= _TOO_MANY
+            is_large = np.abs(total) >= TOO_MANY
             values = wide_decimals(np.where(is_large, 0, total), found.values.type)
             left = doubtful.copy()
             left[doubtful] = is_large
@@ -134,7 +134,7 @@ def _wide_whole(_: Call, __: Sequence[ScalarType], found: Sequence[WideIntegers]
 
 
 @strict("add_numeric", "subtract_numeric")
-@_beyond_64_bits(_wide_sum)
+@beyond_64_bits(_wide_sum)
 def _sum(call: Call, operands: Sequence[Operand]) -> Computed:
     scale = call.type.scale
     (left, left_large), (right, right_large) = map(units, operands)
@@ -148,7 +148,7 @@ def _sum(call: Call, operands: Sequence[Operand]) -> Computed:
 
 
 @strict("multiply_numeric")
-@_beyond_64_bits(_wide_product)
+@beyond_64_bits(_wide_product)
 def _product(call: Call, operands: Sequence[Operand]) -> Computed:
     (left, left_large), (right, right_large) = map(units, operands)
     found, doubtful = product(left, right)
@@ -156,7 +156,7 @@ def _product(call: Call, operands: Sequence[Operand]) -> Computed:
 
 
 @strict("negate_numeric", "abs_numeric")
-@_beyond_64_bits(_wide_signed)
+@beyond_64_bits(_wide_signed)
 def _signed(call: Call, operands: Sequence[Operand]) -> Computed:
     value, large = units(operands[0])
     found = -value if call.function == "negate_numeric" else np.abs(value)
@@ -225,7 +225,7 @@ def _rounded_whole(values: Operand, digits: int, rounding: str, type_: ScalarTyp
 
 
 @strict("low_part_numeric", "high_part_numeric")
-@_beyond_64_bits(_wide_part)
+@beyond_64_bits(_wide_part)
 def _part(call: Call, operands: Sequence[Operand]) -> Computed:
     """Returns the parts of which sums are kept; 10^19 units, the unit of the high ones, are beyond 64 bits."""
     value, large = units(operands[0])
@@ -233,7 +233,7 @@ def _part(call: Call, operands: Sequence[Operand]) -> Computed:
 
 
 @strict("whole_numeric")
-@_beyond_64_bits(_wide_whole)
+@beyond_64_bits(_wide_whole)
 def _whole(call: Call, operands: Sequence[Operand]) -> Computed:
     (high, high_large), (low, low_large) = map(units, operands)
     found, high = np.broadcast_arrays(low, high)

@@ -3,7 +3,8 @@
 With S digits after the point wanted, the quotient of the operands' units has S + 1, cut off, and is rounded half away
 from zero to the digits that PostgreSQL's `select_div_scale` shows. It is two numbers below 10^18: each step multiplies
 both by 10^k, and the remainder, of which the next k digits are; k is so small that nothing passes 64 bits. Rows with
-more digits than that has room for are doubtful, as are those that may be errors.
+more digits than that has room for, as what is divided by an average has, are computed once more with Python's integers,
+in two microseconds a row, a quarter of what the exact evaluator takes, which has those that may be errors.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions.numbers import Integers, either, units
+from mz_dagster.compute.local.expressions.decimals import TOO_MANY, beyond_64_bits
+from mz_dagster.compute.local.expressions.numbers import Integers, WideIntegers, either, units
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
 from mz_dagster.functions.numbers.numerics import LEAST_DIGITS
 from mz_dagster.scalars.scalar import Call
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
 _POWERS = np.array([10**digits for digits in range(19)], np.int64)
@@ -25,9 +28,41 @@ _POWERS = np.array([10**digits for digits in range(19)], np.int64)
 _GREATEST = 10**12
 #: The unit of the greater of the two numbers.
 _LIMB = 10**18
+#: Powers of ten as Python's integers: of 38 digits each, a dividend and what a quotient has more.
+_WIDE_POWERS = np.array([10**digits for digits in range(120)], object)
+
+
+def _wide_quotient(call: Call, types: Sequence[ScalarType], found: Sequence[WideIntegers]) -> WideIntegers:
+    left, right = np.broadcast_arrays(*found)
+    left_scale, right_scale = (one.scale for one in types)
+    scale = call.type.scale
+    above, below = np.abs(left), np.abs(right)
+    unfit = (below == 0) | (below >= TOO_MANY // 10)
+    below = np.where(unfit, 1, below)
+    dividends = above * 10 ** (scale + 1 - left_scale + right_scale)
+    quotients = dividends // below
+    first, first_digit = _wide_weight(above, left_scale)
+    second, second_digit = _wide_weight(below, right_scale)
+    shown = 16 - 4 * (first - second - (first_digit <= second_digit))
+    shown = np.clip(shown, max(left_scale, right_scale), scale)
+    unit = _WIDE_POWERS[scale + 1 - shown]
+    total = (quotients + unit // 2) // unit * unit // 10
+    inexact = (quotients * below != dividends) | (quotients % 10 != 0)
+    unfit |= (quotients >= TOO_MANY) | inexact & (total < 10 ** (LEAST_DIGITS - 1))  # the latter maybe an underflow
+    return np.where(unfit, TOO_MANY, np.where((left < 0) != (right < 0), -total, total))
+
+
+def _wide_weight(found: WideIntegers, scale: int) -> tuple[Integers, WideIntegers]:
+    """Returns what `_weight` does."""
+    digits = np.searchsorted(_WIDE_POWERS, found, side="right")
+    weight: Integers = np.where(found == 0, 0, (digits - 1 - scale) // 4)
+    behind = scale + 4 * weight
+    first = found // _WIDE_POWERS[np.maximum(behind, 0)] * _WIDE_POWERS[np.maximum(-behind, 0)]
+    return weight, first
 
 
 @strict("divide_numeric")
+@beyond_64_bits(_wide_quotient)
 def _quotient(call: Call, operands: Sequence[Operand]) -> Computed:
     (left, left_large), (right, right_large) = map(units, operands)
     left, right = np.broadcast_arrays(left, right)
