@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from functools import partial
 from typing import Any
@@ -16,13 +17,24 @@ from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk import portions
 from mz_dagster.compute.walk.local_plans import LocalContents
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import Accumulate, DeltaJoin, Linear, MapFilterProject, Physical, ReadCollection
-from mz_dagster.scalars.scalar import ColumnRef
-from mz_dagster.scalars.types import INT8, TEXT, Column, RelationType
+from mz_dagster.plan.physical import (
+    Accumulate,
+    DeltaJoin,
+    Linear,
+    MapFilterProject,
+    NegateAll,
+    Physical,
+    ReadCollection,
+    UnionAll,
+)
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
+from mz_dagster.scalars.types import BOOL, INT8, TEXT, Column, RelationType
 from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.consolidation import summed
 from tests.growth import exponent, peak
 
 FACTS = RelationType((Column("k", INT8, False), Column("n", INT8, False)))
+TAKEN = RelationType(FACTS.columns[:1])
 AROUND = RelationType((Column("k", INT8, False), *(Column(f"t{i}", TEXT, False) for i in range(6))))
 
 
@@ -69,6 +81,64 @@ def test_what_is_joined_takes_the_memory_of_a_portion() -> None:
         # To hold the facts' times against the first costs what they do themselves.
         assert exponent(memory, sizes, times=1) <= 0.5
     assert exponent(memory, sizes, times=1) > 0.5
+
+
+def texts() -> Physical:
+    """Returns the facts' texts: what is around them is joined, and nothing is grouped."""
+    joined = RelationType((*FACTS.columns, *AROUND.columns))
+    inputs = ReadCollection(GlobalId("facts"), FACTS, "facts"), ReadCollection(GlobalId("around"), AROUND, "around")
+    join = DeltaJoin(inputs, ((ColumnRef(0, INT8), ColumnRef(2, INT8)),), ((1,), (0,)), joined)
+    return Linear(join, MapFilterProject(joined.arity, (), (3,)), RelationType((joined.columns[3],)))
+
+
+@pytest.mark.parametrize(("distinct", "is_here"), [(100, True), (700, True), (990, False), (20_000, False)])
+def test_what_becomes_much_is_summed_before_it_is_too_much(
+    distinct: int, is_here: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, summing = 20_000, list[int]()
+    numbers = np.arange(rows)
+    read = {
+        "facts": table(FACTS, [pa.array(numbers % distinct), pa.array(numbers)]),
+        "around": table(AROUND, [pa.array(range(distinct)), *(pa.array([str(n) for n in range(distinct)]),) * 6]),
+    }
+
+    def counted(frame: pa.Table) -> pa.Table:
+        summing.append(len(frame))
+        return summed(frame)
+
+    monkeypatch.setattr(portions, "summed", counted)
+    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, _: read[one.id], 0, 1)
+    with budget_of(Budget(portion_rows=200, frame_rows=1_000)):
+        found = contents.updates(texts())
+    assert sum(summing) <= (portions._SUMS + 1) * rows
+    if not is_here:
+        assert found is None
+        return
+    assert found is not None
+    counts: Counter[str] = Counter()
+    for text, diff in zip(found.column("c0").to_pylist(), found.column("mz_diff").to_pylist(), strict=True):
+        counts[text] += diff
+    assert counts == Counter(str(n) for n in (numbers % distinct).tolist())
+    assert summing
+
+
+def test_what_is_taken_away_leaves_room_for_what_is_made() -> None:
+    rows = 2_000
+    read = {"facts": table(FACTS, [pa.array(range(rows)), pa.array(range(rows))])}
+
+    def those(least: int, most: int) -> Physical:
+        column = ColumnRef(1, INT8)
+        within = [("filter", Call("ge_int8", (column, Literal(least, INT8)), BOOL)),
+                  ("filter", Call("lt_int8", (column, Literal(most, INT8)), BOOL))]  # fmt: skip
+        facts = ReadCollection(GlobalId("facts"), FACTS, "facts")
+        return Linear(facts, MapFilterProject(2, tuple(within), (0,)), TAKEN)
+
+    node = UnionAll((those(0, 900), those(900, 1_200), NegateAll(those(0, 300), TAKEN)), TAKEN)
+    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, _: read[one.id], 0, 1)
+    with budget_of(Budget(portion_rows=200, frame_rows=1_000)):
+        found = contents.updates(node)
+    assert found is not None
+    assert sorted(summed(found).column("c0").to_pylist()) == list(range(300, 1_200))
 
 
 def test_portions_have_fewer_rows_where_these_become_wide() -> None:

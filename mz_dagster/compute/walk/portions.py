@@ -5,7 +5,7 @@ takes little memory, as only the columns that are used are; the joined rows, wit
 forms of each on the way, take ten times as much, and the groups little again. Joins, maps and filters are linear in
 each input: what they make of it is the sum of what they make of its parts. So the largest input is cut into portions,
 each goes up to the group, and is added there to what the portions before have made. Where nothing groups, what is left
-of the portions is put together, and is much only if the result is.
+of the portions is put together, and summed whenever it is much: it stays much only if the result is.
 
     Accumulate ── Linear ── DeltaJoin ── Linear ── facts       500,000 rows at a time
                                ├──────── Linear ── dimension   whole, once
@@ -54,6 +54,8 @@ from mz_dagster.storage.consolidation import summed
 
 #: A portion of fewer rows is not cut any more.
 _LEAST = 10_000
+#: Of what is put together a row is summed so many times at most, on average.
+_SUMS = 4
 
 
 class ContentWalk(Walk[pa.Table]):
@@ -113,7 +115,8 @@ class ContentWalk(Walk[pa.Table]):
                 if table is not None:
                     yield from (table.slice(start, rows) for start in range(0, len(table), rows))
             case UnionAll():
-                for one in node.inputs:
+                # What is taken away comes first, so that what it is taken from cancels with it as that is made.
+                for one in sorted(node.inputs, key=_negates, reverse=True):
                     yield from self._portions(one, rows)
             case Linear() | NegateAll() | Repeat() | Catch() | Unnest():
                 for part in self._portions(node.input, rows, node if isinstance(node, Linear) else None):
@@ -143,12 +146,19 @@ class ContentWalk(Walk[pa.Table]):
         return None if found is None else compacted(found, self._as_of)
 
     def _put_together(self, node: Physical, user: Physical | None) -> pa.Table:
-        parts, made = [no_updates_of(node)], 0
+        """Returns what is made of the portions, summed when it becomes much: most of it may be alike, or cancel."""
+        most = budget().frame_rows
+        parts, kept, made, looked_at = [no_updates_of(node)], 0, 0, 0
         for one in self._portions(node, _rows_at_once(node), user):
-            made += len(one)
-            if made > budget().frame_rows:
-                raise Declined(f"more than {budget().frame_rows} rows are made")
             parts.append(one)
+            kept, made = kept + len(one), made + len(one)
+            if kept <= most:
+                continue
+            looked_at += kept
+            parts = [summed(pa.concat_tables(parts))]
+            kept = len(parts[0])
+            if kept > most or looked_at > _SUMS * made:
+                raise Declined(f"more than {most} rows are made")
         return pa.concat_tables(parts)
 
     def _accumulated(self, node: Accumulate) -> pa.Table:
@@ -171,6 +181,17 @@ class ContentWalk(Walk[pa.Table]):
 
     def _added(self, node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
         return accumulate_updates(of_one_sign(changes), groups, node)
+
+
+def _negates(node: Physical) -> bool:
+    """Returns whether all that is made of an input is negated."""
+    match node:
+        case NegateAll():
+            return True
+        case Linear() | Catch() | Unnest():
+            return _negates(node.input)
+        case _:
+            return False
 
 
 def _rows_at_once(node: Physical) -> int:
