@@ -7,10 +7,9 @@ to Spark, which tells the error.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from mz_dagster.compute.algebra.frame import ERROR, by_position
-from mz_dagster.compute.local.error_part import failed
+from mz_dagster.compute.algebra.frame import by_position
+from mz_dagster.compute.local.error_part import failed, without_errors
 from mz_dagster.compute.local.sums import Sums, summed_by_key
 from mz_dagster.plan.physical import Accumulate
 from mz_dagster.storage.arrow_schema import update_schema
@@ -30,8 +29,6 @@ def accumulate_updates(changes: pa.Table, state: pa.Table, node: Accumulate) -> 
     Raises:
         Declined: A sum is out of range.
     """
-    good = changes.filter(pc.is_null(changes.column(ERROR)))
-    state = state.filter(pc.is_null(state.column(ERROR)))
     schema = update_schema(by_position(node.relation_type))
-    updates = summed_by_key(good, state, Sums(node.key_arity, schema))
+    updates = summed_by_key(without_errors(changes), without_errors(state), Sums(node.key_arity, schema))
     return pa.concat_tables([updates, failed(changes, schema)])

@@ -21,6 +21,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, by_position
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import failed
+from mz_dagster.compute.local.error_part import failed, without_errors
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.joined_rows import JoinedRows, JoinSide
@@ -181,17 +182,15 @@ class _Join:
 
     def matchable(self, i: int, frame: pa.Table) -> JoinSide:
         """Returns an input's good rows that may match something, of its updates with what is computed of them."""
-        errors = frame.column(ERROR)
-        if errors.null_count < len(errors):
-            frame = frame.filter(pc.is_null(errors))
+        frame = without_errors(frame)
+        asked = []
         for number, (first, *others) in self.keys[i].items():
             key = frame.column(first)
             if number not in self.node.null_safe and key.null_count:
-                frame = frame.filter(pc.is_valid(key))
-            for other in others:
-                equal = equal_rows(whole(frame.column(first)), whole(frame.column(other)))
-                frame = frame.filter(pa.array(equal))
-        return JoinSide(frame)
+                asked.append(pc.is_valid(key))
+            asked += [pa.array(equal_rows(whole(key), whole(frame.column(other)))) for other in others]
+        # At once: each time all columns are copied.
+        return JoinSide(frame.filter(reduce(pc.and_, asked)) if asked else frame)
 
     def side(self, j: int, table: pa.Table) -> JoinSide:
         """Returns what `matchable` makes of an input's updates, the same as long as their table and the plan are."""

@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, positional
+from mz_dagster.compute.algebra.frame import DIFF, TIME, by_position, positional
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
 from mz_dagster.compute.local.bucket_pruning import StateLookup, among, pruned_state, prunes_buckets
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import error_updates, failed
+from mz_dagster.compute.local.error_part import error_updates, failed, without_errors
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.tournament import KERNELS, Rows, Tournament, changed_levels, of_places
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
@@ -76,7 +76,7 @@ class _Tournament:
         self._found: defaultdict[tuple[int, int, Row, int], int] = defaultdict(int)
 
     def updates(self, changes: pa.Table, lookup: StateLookup) -> pa.Table:
-        good = self._consolidated(changes.filter(pc.is_null(changes.column(ERROR))))
+        good = self._consolidated(without_errors(changes))
         if not good.num_rows:
             return pa.concat_tables([failed(changes, self._schema), self._error_updates()])
         hashes = self._hashes(good)
@@ -192,7 +192,7 @@ class _Tournament:
 
     def _met(self, keys: Mapping[int, pa.ChunkedArray], state: pa.Table) -> pa.Table:
         """Returns those updates of the state that a lookup by keys asks for."""
-        state = state.filter(pc.is_null(state.column(ERROR)))
+        state = without_errors(state)
         places = state.select([f"c{position}" for position in keys])
         asked = pa.table(list(keys.values()), places.column_names)
         return state.filter(pa.array(among(places, asked, signs=False)))

@@ -20,7 +20,7 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, pos
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import error_updates, failed
+from mz_dagster.compute.local.error_part import error_updates, failed, without_errors
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
@@ -135,7 +135,7 @@ def versioned_updates(
         Declined: There are very many rows, or `results` says so.
     """
     schema = update_schema(by_position(node.relation_type))
-    good = changes.filter(pc.is_null(changes.column(ERROR)))
+    good = without_errors(changes)
     if not good.num_rows:
         return failed(changes, schema)
     rows, versions = _versions_of(good, node, lookup)

@@ -24,11 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.compute.algebra.frame import ERROR, TIME
+from mz_dagster.compute.algebra.frame import TIME
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.compute.local.accumulate import accumulate_updates
 from mz_dagster.compute.local.content import ContentOperators
 from mz_dagster.compute.local.declined import Declined, TooManyMade
+from mz_dagster.compute.local.error_part import failed, without_errors
 from mz_dagster.compute.local.join import compacted
 from mz_dagster.compute.local.linear_operators import no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import of_one_sign
@@ -171,9 +172,8 @@ class ContentWalk(Walk[pa.Table]):
                 later.append(part.filter(pc.invert(is_first)))
                 part = part.filter(is_first)
             updates = self._added(node, part, groups)
-            has_failed = pc.is_valid(updates.column(ERROR))
-            errors.append(updates.filter(has_failed))
-            groups = summed(pa.concat_tables([groups, updates.filter(pc.invert(has_failed))]))
+            errors.append(failed(updates, schema))
+            groups = summed(pa.concat_tables([groups, without_errors(updates)]))
             if len(groups) > budget().frame_rows:
                 raise Declined(f"there are more than {budget().frame_rows} groups")
         ended = [self._added(node, pa.concat_tables(later), groups)] if later else []
