@@ -215,7 +215,7 @@ def random_scalar(chosen: random.Random, type_: ScalarType, depth: int) -> Scala
         constants: dict[ScalarType, list[Any]] = {
             BOOL: [True, False, None], INT4: [0, 1, -7, 2**31 - 1, None], INT8: [0, 3, 2**62, None],
             TEXT: ["", "a", "7", "x7", None], numeric(2): [Decimal("0.00"), Decimal("-3.25"), None],
-            FLOAT8: [0.0, -1.5, math.nan, math.inf, 1e300, None], FLOAT4: [-0.0, 0.5, 1e30, None],
+            FLOAT8: [0.0, -1.5, math.nan, math.inf, 1e300, None], FLOAT4: [-0.0, 0.5, 2.0**99, None],
             array_of(INT4): [(), (1, None, 2), None],
         }  # fmt: skip
         return chosen.choice([*leaves, *leaves, Literal(chosen.choice(constants[type_]), type_)])
@@ -230,6 +230,7 @@ def random_scalar(chosen: random.Random, type_: ScalarType, depth: int) -> Scala
         lambda: If(some(BOOL), some(type_), some(type_)),
         lambda: If(some(BOOL), some(type_), some(type_)),
         lambda: call("coalesce", type_, type_, type_),
+        lambda: Call("coalesce", (some(type_), random_scalar(chosen, type_, 0)), type_),
         lambda: call("without_error", type_),
     ]
     own: dict[ScalarType, list[Callable[[], Scalar]]] = {
@@ -294,7 +295,7 @@ def facts(chosen: random.Random, rows: int) -> list[list[Any]]:
     return [[chosen.choice(one) for one in values] for _ in range(rows)]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(one, marks=pytest.mark.deep) for one in range(8, 200))])
 def test_nests_of_branches_and_errors_are_what_they_are_over_rows(seed: int) -> None:
     """An error of a branch that is not taken, or of what another argument decides, is never seen; others are."""
     chosen = random.Random(seed)

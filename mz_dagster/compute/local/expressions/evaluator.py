@@ -117,6 +117,16 @@ def _undecided(values: Operand, *, decides: bool) -> Mask | None:
 def _first_known(call: Call, batch: RowBatch) -> Evaluated:
     """Returns `coalesce`: what comes after the first value is not evaluated, nor what comes after an error."""
     type_ = arrow_type(call.type)
+    first, *others = call.arguments
+    if others and all(isinstance(one, Literal | ColumnRef) for one in others) and not pa.types.is_nested(type_):
+        # As of what is summed, where NULL counts as zero: what follows costs nothing, and cannot fail.
+        found = evaluated(first, batch)
+        known = found.array(batch.rows)
+        if known.null_count:
+            known = pc.coalesce(known, *(evaluated(one, batch).values for one in others))
+        if found.errors is not None:
+            known = pc.if_else(found.errors.is_valid(), pa.scalar(None, type_), known)
+        return Evaluated(known, found.errors)
     parts: list[tuple[Mask, Evaluated]] = []
     is_open = np.ones(batch.rows, np.bool_)
     for argument in call.arguments:
