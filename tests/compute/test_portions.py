@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Collection
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -28,8 +30,8 @@ from mz_dagster.plan.physical import (
     UnionAll,
 )
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
-from mz_dagster.scalars.types import BOOL, INT8, TEXT, Column, RelationType
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.storage.arrow_schema import update_schema, update_table
 from mz_dagster.storage.consolidation import summed
 from tests.growth import exponent, peak
 
@@ -58,12 +60,19 @@ def summed_by_text() -> Physical:
     return Accumulate(row, 1, RelationType((columns[0], Column("rows", INT8, False), Column("sum", INT8, False))))
 
 
-def test_what_is_joined_takes_the_memory_of_a_portion() -> None:
+@pytest.mark.parametrize("since", [0, 5])
+def test_what_is_joined_takes_the_memory_of_a_portion(since: int) -> None:
+    """Also where all came after the first time, as it does where files are loaded into what has just been made."""
     around = table(AROUND, [pa.array(range(100)), *(pa.array([f"text {n}" * 5 for n in range(100)]),) * 6])
 
     def memory(rows: int) -> float:
         numbers = np.arange(rows)
-        read = {"facts": table(FACTS, [pa.array(numbers % 100), pa.array(numbers)]), "around": around}
+        facts = table(FACTS, [pa.array(numbers % 100), pa.array(numbers)])
+        times = pa.array(np.full(rows, since))
+        read = {
+            "facts": facts.set_column(facts.schema.names.index("mz_timestamp"), "mz_timestamp", times),
+            "around": around,
+        }
 
         def content(one: ReadCollection, used: Collection[int]) -> pa.Table:
             return read[one.id]
@@ -81,6 +90,37 @@ def test_what_is_joined_takes_the_memory_of_a_portion() -> None:
         # To hold the facts' times against the first costs what they do themselves.
         assert exponent(memory, sizes, times=1) <= 0.5
     assert exponent(memory, sizes, times=1) > 0.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_of_portions_are_those_of_all_at_once_at_every_time(seed: int) -> None:
+    random_ = random.Random(seed)
+    of = RelationType((Column("k", INT4), Column("n", INT8, False), Column("x", numeric(20), False)))
+    state = RelationType((of.columns[0], Column("rows", INT8, False), *of.columns[1:]))
+    rows = [
+        ((random_.choice([None, 1, 2, 3]), random_.randrange(-5, 6), Decimal(random_.randrange(-9, 10)).scaleb(-20)),
+         random_.choice([7, 7, 8, 9, 12]), random_.choice([1, 1, 2, -1]))
+        for _ in range(random_.choice([60, 400]))
+    ]  # fmt: skip
+    frame = update_table(of.columns, rows).rename_columns(["c0", "c1", "c2", "mz_timestamp", "mz_diff", "mz_error"])
+    errors = frame.slice(0, 3).set_column(5, frame.schema.field(5), pa.array(["22012 division by zero"] * 3))
+    read = pa.concat_tables([frame, errors])
+    plan = Accumulate(ReadCollection(GlobalId("facts"), of, "facts"), random_.choice([0, 1]), state)
+    if plan.key_arity == 0:
+        read = read.drop_columns("c0").rename_columns(["c0", "c1", "mz_timestamp", "mz_diff", "mz_error"])
+        below = RelationType(of.columns[1:])
+        plan = Accumulate(ReadCollection(GlobalId("facts"), below, "facts"), 0, RelationType(state.columns[1:]))
+
+    def content() -> list[Any]:
+        contents = LocalContents(SparkUse(no_spark), lambda id: len(read), lambda one, _: read, 7, 20)
+        found = contents.updates(plan)
+        assert found is not None
+        return sorted(map(repr, summed(found).to_pylist()))
+
+    whole = content()
+    for portion in (7, 50):
+        with budget_of(Budget(portion_rows=portion)):
+            assert content() == whole
 
 
 def texts() -> Physical:

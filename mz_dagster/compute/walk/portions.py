@@ -17,14 +17,16 @@ A portion of which an operator makes too many rows is cut in two, down to `_LEAS
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.compute.algebra.frame import TIME
+from mz_dagster.compute.algebra.frame import ERROR, META, TIME, positional
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.compute.local.accumulate import accumulate_updates
 from mz_dagster.compute.local.content import ContentOperators
@@ -51,6 +53,7 @@ from mz_dagster.plan.physical import (
     identity,
     physical_inputs,
 )
+from mz_dagster.scalars.types import INT8, Column, RelationType
 from mz_dagster.storage.consolidation import summed
 
 #: A portion of fewer rows is not cut any more.
@@ -163,24 +166,66 @@ class ContentWalk(Walk[pa.Table]):
         return pa.concat_tables(parts)
 
     def _accumulated(self, node: Accumulate) -> pa.Table:
-        """Returns the updates of counts and sums: each portion is added to the groups of those before it."""
-        schema = plan_schema(node)
-        groups, later, errors = schema.empty_table(), list[pa.Table](), list[pa.Table]()
+        """Returns the updates of counts and sums: each portion is added to the groups of those before it.
+
+        What came later than the first time, as all does that was loaded since a collection was made, is added up for
+        each time, and meets what was there before in the end.
+        """
+        timed = _by_time(node)
+        groups, later = plan_schema(node).empty_table(), plan_schema(timed).empty_table()
+        errors = list[pa.Table]()
         for part in self._portions(node.input, _rows_at_once(node.input)):
+            errors.append(failed(part, groups.schema))
+            part = without_errors(part)
             is_first = pc.equal(part.column(TIME), self._as_of)
-            if not pc.all(is_first).as_py():
-                later.append(part.filter(pc.invert(is_first)))
-                part = part.filter(is_first)
-            updates = self._added(node, part, groups)
-            errors.append(failed(updates, schema))
-            groups = summed(pa.concat_tables([groups, without_errors(updates)]))
-            if len(groups) > budget().frame_rows:
+            count = pc.sum(is_first).as_py() or 0
+            if count:
+                groups = self._added(node, part if count == len(part) else part.filter(is_first), groups)
+            if count < len(part):
+                others = part.filter(pc.invert(is_first)) if count else part
+                later = self._added(timed, _with_time(others, node.key_arity, self._as_of), later)
+            if len(groups) + len(later) > budget().frame_rows:
                 raise Declined(f"there are more than {budget().frame_rows} groups")
-        ended = [self._added(node, pa.concat_tables(later), groups)] if later else []
+        ended = []
+        if len(later):
+            ended.append(accumulate_updates(of_one_sign(_as_rows(later, node)), groups, node))
         return pa.concat_tables([groups, *errors, *ended])
 
     def _added(self, node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
-        return accumulate_updates(of_one_sign(changes), groups, node)
+        """Returns groups, all at the first time, to which changes of that time were added."""
+        return summed(pa.concat_tables([groups, accumulate_updates(of_one_sign(changes), groups, node)]))
+
+
+def _by_time(node: Accumulate) -> Accumulate:
+    """Returns an operator that counts and sums for each key and time: the time is a key, behind the others."""
+    columns = list(node.relation_type.columns)
+    columns.insert(node.key_arity, Column(TIME, INT8, False))
+    return replace(node, key_arity=node.key_arity + 1, relation_type=RelationType(tuple(columns)))
+
+
+def _with_time(changes: pa.Table, place: int, time: int) -> pa.Table:
+    """Returns changes at one time, with those that they had as a column."""
+    times = changes.column(TIME)
+    moved = changes.set_column(changes.schema.get_field_index(TIME), TIME, pa.array(np.full(len(changes), time)))
+    moved = moved.add_column(place, "of", times)
+    return moved.rename_columns([*positional(moved.num_columns - len(META)), *META])
+
+
+def _as_rows(groups: pa.Table, node: Accumulate) -> pa.Table:
+    """Returns updates of an operator's input, at most two for each key and time, of which its groups by time come.
+
+    Of a group of n rows one has the sums, and n - 1 have zeros.
+    """
+    places = range(groups.num_columns - len(META))
+    keys, sums = places[: node.key_arity], places[node.key_arity + 2 :]
+    times, counts = (groups.column(node.key_arity + n) for n in range(2))
+    ones, schema = pa.array(np.ones(len(groups), np.int64)), plan_schema(node.input)
+    zeros = [pa.repeat(pa.array([0], groups.field(place).type)[0], len(groups)) for place in sums]
+    parts = []
+    for added, diffs in (([groups.column(place) for place in sums], ones), (zeros, pc.subtract(counts, ones))):
+        columns = [*(groups.column(place) for place in keys), *added, times, diffs, groups.column(ERROR)]
+        parts.append(pa.Table.from_arrays(columns, schema=schema).filter(pc.not_equal(diffs, 0)))
+    return pa.concat_tables(parts)
 
 
 def _negates(node: Physical) -> bool:
