@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.read import leased, overlapping
-from mz_dagster.storage.shards import DIFF, ERROR, BatchIncomplete
+from mz_dagster.storage.shards import DIFF, BatchIncomplete
 
 #: More updates than that are not read: it would take longer than what a step does.
 _MOST = 20_000_000
@@ -87,5 +88,5 @@ def _counted(engine: Engine, row: CollectionRow, batches: Sequence[Batch], known
     lower, rows = (None, 0) if known is None else (known.time + 1, known.rows)
     for batch in batches:
         updates = engine.shards.read(row, [batch], lower=lower, upper=time + 1, columns=())
-        rows += pc.sum(updates.filter(pc.is_null(updates.column(ERROR))).column(DIFF)).as_py() or 0
+        rows += pc.sum(without_errors(updates).column(DIFF)).as_py() or 0
     return rows

@@ -117,6 +117,19 @@ def update_table(
     return pa.Table.from_arrays([*data, *rest], schema=schema)
 
 
+def without_errors(frame: pa.Table) -> pa.Table:
+    """Returns a frame but for the updates of its error part; the frame itself if it has none of these.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4, Column
+        >>> frame = update_table([Column("a", INT4)], [((1,), 5, 1), ((None,), 5, 1, "22012 x")])
+        >>> without_errors(frame).column("a").to_pylist()
+        [1]
+    """
+    errors = frame.column(ERROR)
+    return frame if errors.null_count == len(errors) else frame.filter(pc.is_null(errors))
+
+
 def without_error_data(frame: pa.Table) -> pa.Table:
     """Returns an update frame with all data NULL in updates of the error part, where they mean nothing.
 

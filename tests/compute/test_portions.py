@@ -44,17 +44,23 @@ def no_spark() -> Any:
     raise AssertionError("this needs no Spark")
 
 
-def table(of: RelationType, columns: list[pa.Array]) -> pa.Table:
+def table(of: RelationType, columns: list[pa.Array], time: int = 0) -> pa.Table:
     rows = len(columns[0])
-    meta = [pa.array(np.zeros(rows, np.int64)), pa.array(np.ones(rows, np.int64)), pa.nulls(rows, pa.string())]
+    meta = [pa.array(np.full(rows, time)), pa.array(np.ones(rows, np.int64)), pa.nulls(rows, pa.string())]
     return pa.Table.from_arrays([*columns, *meta], schema=update_schema(of.columns))
+
+
+def facts_and_around() -> DeltaJoin:
+    """Returns the facts joined with what is around them."""
+    joined = RelationType((*FACTS.columns, *AROUND.columns))
+    inputs = ReadCollection(GlobalId("facts"), FACTS, "facts"), ReadCollection(GlobalId("around"), AROUND, "around")
+    return DeltaJoin(inputs, ((ColumnRef(0, INT8), ColumnRef(2, INT8)),), ((1,), (0,)), joined)
 
 
 def summed_by_text() -> Physical:
     """Returns the sum of the facts by a column of what is around them."""
-    joined = RelationType((*FACTS.columns, *AROUND.columns))
-    inputs = ReadCollection(GlobalId("facts"), FACTS, "facts"), ReadCollection(GlobalId("around"), AROUND, "around")
-    join = DeltaJoin(inputs, ((ColumnRef(0, INT8), ColumnRef(2, INT8)),), ((1,), (0,)), joined)
+    join = facts_and_around()
+    joined = join.relation_type
     columns = (joined.columns[3], joined.columns[1])
     row = Linear(join, MapFilterProject(joined.arity, (), (3, 1)), RelationType(columns))
     return Accumulate(row, 1, RelationType((columns[0], Column("rows", INT8, False), Column("sum", INT8, False))))
@@ -67,12 +73,7 @@ def test_what_is_joined_takes_the_memory_of_a_portion(since: int) -> None:
 
     def memory(rows: int) -> float:
         numbers = np.arange(rows)
-        facts = table(FACTS, [pa.array(numbers % 100), pa.array(numbers)])
-        times = pa.array(np.full(rows, since))
-        read = {
-            "facts": facts.set_column(facts.schema.names.index("mz_timestamp"), "mz_timestamp", times),
-            "around": around,
-        }
+        read = {"facts": table(FACTS, [pa.array(numbers % 100), pa.array(numbers)], since), "around": around}
 
         def content(one: ReadCollection, used: Collection[int]) -> pa.Table:
             return read[one.id]
@@ -125,9 +126,8 @@ def test_groups_of_portions_are_those_of_all_at_once_at_every_time(seed: int) ->
 
 def texts() -> Physical:
     """Returns the facts' texts: what is around them is joined, and nothing is grouped."""
-    joined = RelationType((*FACTS.columns, *AROUND.columns))
-    inputs = ReadCollection(GlobalId("facts"), FACTS, "facts"), ReadCollection(GlobalId("around"), AROUND, "around")
-    join = DeltaJoin(inputs, ((ColumnRef(0, INT8), ColumnRef(2, INT8)),), ((1,), (0,)), joined)
+    join = facts_and_around()
+    joined = join.relation_type
     return Linear(join, MapFilterProject(joined.arity, (), (3,)), RelationType((joined.columns[3],)))
 
 

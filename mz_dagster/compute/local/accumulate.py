@@ -9,10 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from mz_dagster.compute.algebra.frame import by_position
-from mz_dagster.compute.local.error_part import failed, without_errors
+from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.sums import Sums, summed_by_key
 from mz_dagster.plan.physical import Accumulate
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 
 
 def accumulate_updates(changes: pa.Table, state: pa.Table, node: Accumulate) -> pa.Table:

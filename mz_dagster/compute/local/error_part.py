@@ -22,12 +22,6 @@ def failed(changes: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def without_errors(updates: pa.Table) -> pa.Table:
-    """Returns updates but for those of the error part; of the same table if it has none of these."""
-    errors = updates.column(ERROR)
-    return updates if errors.null_count == len(errors) else updates.filter(pc.is_null(errors))
-
-
 def error_updates(diffs: Mapping[tuple[int, str], int], schema: pa.Schema) -> pa.Table:
     """Returns updates of the error part, by time and error."""
     found = [(*of, diff) for of, diff in diffs.items() if diff]

@@ -33,7 +33,7 @@ from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, by_position
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import failed, without_errors
+from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.joined_rows import JoinedRows, JoinSide
@@ -45,7 +45,7 @@ from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, rewrite
 from mz_dagster.scalars.types import Kind
-from mz_dagster.storage.arrow_schema import arrow_type, no_updates, update_schema, without_error_data
+from mz_dagster.storage.arrow_schema import arrow_type, no_updates, update_schema, without_error_data, without_errors
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.plain_cells import plain_cells
 from mz_dagster.storage.row_numbers import distinct_rows, equal_rows, whole

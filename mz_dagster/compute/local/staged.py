@@ -27,14 +27,14 @@ from mz_dagster.compute.algebra.tournaments import leaves_one_row
 from mz_dagster.compute.local.bucket_pruning import StateLookup, among, pruned_state, prunes_buckets
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import error_updates, failed, without_errors
+from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.compute.local.tournament import KERNELS, Rows, Tournament, changed_levels, of_places
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
 from mz_dagster.plan.physical import Extremes, Staged, TopRows
 from mz_dagster.scalars.types import Column, Kind
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.key_hash import key_hashes
 from mz_dagster.storage.row_numbers import firsts, numbered, whole

@@ -20,11 +20,11 @@ from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position, pos
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.error_part import error_updates, failed, without_errors
+from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whole
 

@@ -28,8 +28,6 @@ from dataclasses import dataclass, field
 from itertools import chain, permutations
 from typing import TYPE_CHECKING, Protocol, assert_never
 
-import pyarrow.compute as pc
-
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import META, by_position, positional, spark_type, with_positions
@@ -48,10 +46,9 @@ from mz_dagster.plan.physical import (
 )
 from mz_dagster.scalars.scalar import ColumnRef, Scalar, columns_of
 from mz_dagster.scalars.types import RelationType
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.late_pyspark import functions as sf
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import ERROR
 from mz_dagster.storage.spark import checkpointed
 from mz_dagster.storage.spark_shards import update_schema as spark_schema
 
@@ -350,7 +347,7 @@ class CommonLookups:
         batches = self._listed(changed, lower, upper)
         asked = list(dict.fromkeys(names))
         updates = self._local.read(row, batches, lower=lower, upper=upper, columns=asked)
-        found = updates.filter(pc.is_null(updates.column(ERROR)))
+        found = without_errors(updates)
         return found.select([found.schema.get_field_index(name) for name in names])
 
     def _kept(self, frame: DataFrame, lookup: _Columns, keys: Iterable[_Columns], lower: int, upper: int) -> DataFrame:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from mz_dagster.compute.algebra.frame import ERROR, with_positions
+from mz_dagster.compute.algebra.frame import with_positions
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.accumulate import accumulate_updates
@@ -34,6 +33,7 @@ from mz_dagster.plan.physical import (
     collections_read,
     is_linear,
 )
+from mz_dagster.storage.arrow_schema import without_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -127,7 +127,7 @@ class UpdateOperators(LinearOperators):
         if not group or not self._state.prunes:
             return None
         if known is not None:
-            return known.filter(pc.is_null(known.column(ERROR))).select([f"c{position}" for position in group])
+            return without_errors(known).select([f"c{position}" for position in group])
         if self._reads is None:
             return None
         positions = list(group)

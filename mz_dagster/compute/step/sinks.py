@@ -31,6 +31,7 @@ from mz_dagster.compute.step.violations import Violations, violations_of
 from mz_dagster.errors import DatabaseError, DataError, OperationalError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.consolidation import consolidated, summed
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.local_shards import LocalShards
@@ -268,7 +269,7 @@ class Sinks:
             errors = self.local.errors(input, batches, upper=upper)
             some = list(overlapping(batches, lower, upper))
             frame = stored_table(self.local, input, some, lower, upper, range(len(input.columns)))
-        return frame.filter(pc.is_null(frame.column(ERROR))), errors
+        return without_errors(frame), errors
 
     def _seal(self, row: CollectionRow, upper: int, leadership: Leadership | None, failure: str | None) -> bool:
         """Moves a sink's upper, or notes why it does not move; returns whether nobody else had."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mz_dagster.catalog import Batch, Catalog, CollectionRow
 from mz_dagster.compute.lookups.step_reads import stored_table
 from mz_dagster.formalism import GlobalId
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.plain_cells import python_cells
@@ -110,13 +110,13 @@ def _read(
     if not examples or not found.count_at(at) or sum(one.stats.rows for one in held) > _MOST_EXAMINED:
         return found
     whole = stored_table(local, row, held, None, at + 1, range(len(row.columns)))
-    shown = consolidated(whole.filter(pc.is_null(whole.column(ERROR))), at).slice(0, examples)
+    shown = consolidated(without_errors(whole), at).slice(0, examples)
     cells = [python_cells(shown.column(i)) for i in range(len(row.columns))]
     return replace(found, rows=tuple(zip(*cells, strict=True)))
 
 
 def _counted(row: CollectionRow, updates: pa.Table, errors: pa.Table) -> Violations:
-    rows = updates.filter(pc.is_null(updates.column(ERROR)))
+    rows = without_errors(updates)
     times = rows.column(TIME).to_numpy().astype(np.int64)
     order = np.argsort(times, kind="stable")
     counts = np.cumsum(rows.column(DIFF).to_numpy().astype(np.int64)[order])

@@ -31,7 +31,7 @@ from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.compute.local.accumulate import accumulate_updates
 from mz_dagster.compute.local.content import ContentOperators
 from mz_dagster.compute.local.declined import Declined, TooManyMade
-from mz_dagster.compute.local.error_part import failed, without_errors
+from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.join import compacted
 from mz_dagster.compute.local.linear_operators import no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import of_one_sign
@@ -54,6 +54,7 @@ from mz_dagster.plan.physical import (
     physical_inputs,
 )
 from mz_dagster.scalars.types import INT8, Column, RelationType
+from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.consolidation import summed
 
 #: A portion of fewer rows is not cut any more.
@@ -180,10 +181,10 @@ class ContentWalk(Walk[pa.Table]):
             is_first = pc.equal(part.column(TIME), self._as_of)
             count = pc.sum(is_first).as_py() or 0
             if count:
-                groups = self._added(node, part if count == len(part) else part.filter(is_first), groups)
+                groups = _added(node, part if count == len(part) else part.filter(is_first), groups)
             if count < len(part):
                 others = part.filter(pc.invert(is_first)) if count else part
-                later = self._added(timed, _with_time(others, node.key_arity, self._as_of), later)
+                later = _added(timed, _with_time(others, node.key_arity, self._as_of), later)
             if len(groups) + len(later) > budget().frame_rows:
                 raise Declined(f"there are more than {budget().frame_rows} groups")
         ended = []
@@ -191,9 +192,10 @@ class ContentWalk(Walk[pa.Table]):
             ended.append(accumulate_updates(of_one_sign(_as_rows(later, node)), groups, node))
         return pa.concat_tables([groups, *errors, *ended])
 
-    def _added(self, node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
-        """Returns groups, all at the first time, to which changes of that time were added."""
-        return summed(pa.concat_tables([groups, accumulate_updates(of_one_sign(changes), groups, node)]))
+
+def _added(node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
+    """Returns groups, all at the first time, to which changes of that time were added."""
+    return summed(pa.concat_tables([groups, accumulate_updates(of_one_sign(changes), groups, node)]))
 
 
 def _by_time(node: Accumulate) -> Accumulate:

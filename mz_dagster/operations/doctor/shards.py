@@ -23,7 +23,7 @@ from mz_dagster.operations.doctor.examined_project import ExaminedProject
 from mz_dagster.operations.doctor.finding import Finding, Repair, Severity, listing
 from mz_dagster.operations.doctor.payloads import check_payloads, stray_payloads
 from mz_dagster.progress import advance, task
-from mz_dagster.storage.arrow_schema import update_schema
+from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.file_hashes import hash_file
 from mz_dagster.storage.numerics import stored_names, whole
@@ -214,7 +214,7 @@ def _negative(examined: ExaminedProject, row: CollectionRow, frame: pa.Table, ba
     """Yields the first time at which a row is there fewer than no times, if there is one."""
     if not pc.any(pc.less(frame.column(DIFF), 0)).as_py():
         return
-    data = frame.filter(pc.is_null(frame.column(ERROR)))
+    data = without_errors(frame)
     names = [column.name for column in row.columns]
     keys = zip(*(python_cells(data.column(name)) for name in names), strict=True) if names else [()] * len(data)
     since = row.since.only
