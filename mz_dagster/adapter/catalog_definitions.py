@@ -67,7 +67,7 @@ from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
-from mz_dagster.sql.schemas import PUBLIC, key_of
+from mz_dagster.sql.schemas import PUBLIC, key_of, last_of
 from mz_dagster.storage import BatchIncomplete
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.sink.sink import SinkTaken
@@ -142,7 +142,7 @@ class CatalogDefinitions:
     def __init__(self, catalog: Catalog, project: Project) -> None:
         self._catalog = catalog
         self._project = project
-        self._kept = DefinitionCache(project.state)
+        self._kept = DefinitionCache(project.state, "catalog")
         self._known = _Known()
         self._digests: dict[GlobalId, str] = {}
         self._temporal: dict[GlobalId, bool] = {}
@@ -162,7 +162,7 @@ class CatalogDefinitions:
             return None
         version, values = self._catalog.versions_of(id)
         found = self.item(id, version, values)
-        return replace(found, name=name[-1]) if found.schema == schema and found.kind != "schema" else None
+        return found if found.schema == schema and found.kind != "schema" else None
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
@@ -189,7 +189,8 @@ class CatalogDefinitions:
                 found = Item(id, called(row), row.kind, row.relation_type, row.timeline)
             else:
                 found = self.definition_of(row).item(id)
-            known.items[id, version] = replace(found, schema=row.schema, values=row.values)
+            name = last_of(row.schema, called(row))
+            known.items[id, version] = replace(found, name=name, schema=row.schema, values=row.values)
         return known.items[id, version]
 
     def _known_since(self, values: int) -> _Known:
@@ -365,7 +366,7 @@ class CatalogDefinitions:
         definition = self.definition(id)
         if definition.on is not None:
             on = definition.on
-            return on.expansion or Get(on.id, definition.relation_type, on.name)
+            return on.expansion or Get(on.id, definition.relation_type, on.called)
         assert definition.relation is not None, "it is computed"
         return definition.relation
 

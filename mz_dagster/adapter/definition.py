@@ -507,7 +507,7 @@ def _check(statement: CreateCheck, resolver: Resolver, name: str, default_timeli
     timeline = bound.timeline or on.timeline
     if on.timeline not in (None, timeline):
         raise QueryOfTwoTimelines(
-            f'check "{name}" is on timeline "{timeline}", and "{on.name}" on "{on.timeline}"',
+            f'check "{name}" is on timeline "{timeline}", and "{on.called}" on "{on.timeline}"',
             detail="Their times never compare.",
             hint="Let its query read what is on the timeline of the object that it is about.",
             position=statement.query.offset + 1,
@@ -547,7 +547,7 @@ def _checked_object(statement: CreateCheck, resolver: Resolver, read: Sequence[s
     (on,) = found
     if on.kind not in ("source", "table", "view", "materialized view"):
         raise WrongObjectKind(
-            f'a check cannot be about "{on.name}"',
+            f'a check cannot be about "{on.called}"',
             detail=f"It is a {on.kind}.",
             hint="Check a source, a table, a view or a materialized view.",
             position=position,
@@ -561,7 +561,7 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
         raise UndefinedTable.named(str(statement.on), resolver.names(), statement.on.offset + 1)
     if on.kind in ("index", "introspection") or on.timeline is None:
         raise WrongObjectKind(
-            f'"{on.name}" cannot be indexed',
+            f'"{on.called}" cannot be indexed',
             detail=f"It is a {on.kind}{' over constants' if on.timeline is None and on.kind == 'view' else ''}.",
             hint="Index a source, a table, a view or a materialized view.",
             position=statement.on.offset + 1,
@@ -573,7 +573,7 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
         relation = with_position(on.expansion, statement.on.offset + 1)
         plan = maintained(relation, on.relation_type.names)
     elif indexed:
-        plan = MaintainedPlan((), ReadCollection(on.id, indexes, on.name), indexes)
+        plan = MaintainedPlan((), ReadCollection(on.id, indexes, on.called), indexes)
     return Definition(
         "index",
         name,
@@ -593,7 +593,7 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
         raise UndefinedTable.named(str(statement.on), resolver.names(), statement.on.offset + 1)
     if on.kind not in ("source", "materialized view"):
         raise WrongObjectKind(
-            f'a sink cannot write "{on.name}"',
+            f'a sink cannot write "{on.called}"',
             detail=f"It is a {on.kind}.",
             hint=f"Write a materialized view: CREATE MATERIALIZED VIEW name AS SELECT * FROM {statement.on}.",
             position=statement.on.offset + 1,
@@ -602,12 +602,12 @@ def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
     names = on.relation_type.names
     for column in (*statement.key, *statement.layout.partition):
         if column not in names:
-            raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
+            raise UndefinedColumn(f'column "{column}" of "{on.called}" does not exist', hint=suggestion(column, names))
     key = tuple(names.index(column) for column in statement.key)
     store, means = means_of(statement.delta, resolver)
     if key and not any(one <= set(key) for one in on.relation_type.keys):
         raise InvalidTableDefinition(
-            f'"{on.name}" is not known to have the key ({", ".join(statement.key)})',
+            f'"{on.called}" is not known to have the key ({", ".join(statement.key)})',
             detail="Several rows may have the same values there.",
             hint="Group by these columns, or leave KEY away: rows are then told apart by all of their columns.",
             position=statement.on.offset + 1,
@@ -660,7 +660,7 @@ def _index_key(statement: CreateIndex, on: Item) -> tuple[int, ...]:
     names = on.relation_type.names
     for column in statement.columns:
         if column not in names:
-            raise UndefinedColumn(f'column "{column}" of "{on.name}" does not exist', hint=suggestion(column, names))
+            raise UndefinedColumn(f'column "{column}" of "{on.called}" does not exist', hint=suggestion(column, names))
     if statement.columns:
         return tuple(on.place(names.index(column)) for column in statement.columns)
     keys = sorted((len(key), sorted(key)) for key in on.relation_type.keys if key)

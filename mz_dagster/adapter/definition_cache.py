@@ -7,7 +7,8 @@ What a plain view stands for is told by the digest of its own definition, and so
 
 Ids are no part of what a name stands for: they are kept beside it, and a definition that is used again where names have
 other ids reads those. So what was planned of a project's files, in which objects are known by their names, is not
-planned again once they are in the catalog and have ids.
+planned again once they are in the catalog and have ids. Where that differs, as over a table that was altered in place
+and holds columns that its file no longer has, one is kept of the files' names and one of the catalog's.
 
 A file of the folder carries a digest of its content and is nothing but a hint: one that is missing, damaged or of other
 code is made anew. Its content is a pickle, so it is read only from a folder that is closed to other users, and makes
@@ -23,12 +24,12 @@ import pickle
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.budget import budget
@@ -70,9 +71,11 @@ class DefinitionCache:
 
     Args:
         state: The project's state; nothing is kept if that is not there, or open to other users.
+        names: Whose names it binds: of each definition one is kept, which the others use if it fits.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, names: Literal["files", "catalog"]) -> None:
+        self._names: Sequence[str] = ("files", "catalog") if names == "files" else ("catalog", "files")
         self._folder = state / "definitions" if _is_private(state) else None
         self._is_made = False
         # By identity; the relation is kept, so that no other gets its own.
@@ -90,10 +93,11 @@ class DefinitionCache:
             Error: `make` does.
         """
         key = _key(parts)
-        kept = self._read(key)
-        if kept is not None and (ids := self._ids_now(kept[0], resolver)) is not None:
-            asked, definition = kept
-            return self._known(key, _under(asked, ids), definition.under(ids))
+        for names in self._names:
+            kept = self._read(key, names)
+            if kept is not None and (ids := self._ids_now(kept[0], resolver)) is not None:
+                asked, definition = kept
+                return self._known(key, _under(asked, ids), definition.under(ids))
         recording = RecordingResolver(resolver)
         definition = make(recording)
         found = self._asked(recording)
@@ -167,11 +171,11 @@ class DefinitionCache:
 
     # ---- files
 
-    def _read(self, key: str) -> tuple[Asked, Definition] | None:
-        """Returns what is kept under a key, None if nothing that can be used is."""
+    def _read(self, key: str, names: str) -> tuple[Asked, Definition] | None:
+        """Returns what is kept under a key of the files' or the catalog's names, None if nothing can be used."""
         if self._folder is None or not _is_private(self._folder):
             return None
-        path = self._folder / key
+        path = self._folder / f"{key}.{names}"
         try:
             content = path.read_bytes()
             head, told, body = content[: len(_HEAD)], content[len(_HEAD) :][:32], content[len(_HEAD) + 32 :]
@@ -194,10 +198,11 @@ class DefinitionCache:
             self._make(self._folder)
             if not _is_private(self._folder):
                 return
-            draft = self._folder / f"{key}.{secrets.token_hex(8)}"
+            path = self._folder / f"{key}.{self._names[0]}"
+            draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
             with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(_HEAD + hashlib.sha256(body).digest() + body)
-            draft.replace(self._folder / key)
+            draft.replace(path)
         except (OSError, RecursionError, TypeError, pickle.PicklingError):
             return
 

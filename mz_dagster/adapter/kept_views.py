@@ -77,7 +77,7 @@ def contents(on: Item, index: GlobalId, name: str) -> Get:
         index: The index.
         name: What the index is called.
     """
-    return Get(index, on.relation_type, f"{name} (index of {on.name})")
+    return Get(index, on.relation_type, f"{name} (index of {on.called})")
 
 
 def reading(definition: Definition, statement: Definable, names: KeptViews) -> Definition:

@@ -242,7 +242,7 @@ class _DependsOnFault(ProgrammingError):
 class _Loader:
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._kept = DefinitionCache(project.state)
+        self._kept = DefinitionCache(project.state, "files")
         self._columns = StatedColumns(project)
         self._schemas: dict[str, _Found[CreateSchema]] = {}
         self._found: dict[str, _Found[Definable]] = {}
@@ -609,7 +609,7 @@ def _check_column(said: _Found[Comment], definition: Definition) -> None:
     if column is None or (column in names and definition.on is None):
         return
     if definition.on is not None:
-        hint = f'Comment on the column of "{definition.on.name}".'
+        hint = f'Comment on the column of "{definition.on.called}".'
     else:
         hint = suggestion(column, names) or f"Its columns are {', '.join(names)}."
     raise BadProjectFile(f'{said.place}: column "{column}" of "{definition.name}" does not exist', hint=hint)

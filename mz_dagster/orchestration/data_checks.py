@@ -44,7 +44,7 @@ def data_check_specs(
             continue
         description = one.comment or f"There are no rows of {one.name}."
         if name_of_file_id(check.on.id) not in keys:
-            description = f'{description} It is about the view "{check.on.name}".'
+            description = f'{description} It is about the view "{check.on.called}".'
         yield dg.AssetCheckSpec(
             check_name(one.name),
             asset=key,

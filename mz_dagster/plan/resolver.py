@@ -48,17 +48,22 @@ class Item:
     values: int = 0
     means: object = None
 
+    @property
+    def called(self) -> str:
+        """What people are told: its name, with its schema if that is another than `public`."""
+        return self.name if self.schema == "public" else f"{self.schema}.{self.name}"
+
     def relation(self) -> Relation:
         """Returns the plan that reads it; a plain view is its own plan."""
         if self.expansion is not None:
             return self.expansion
         if self.stored is not None:
-            return Projection(Get(self.id, self.stored, self.name), self.places)
-        return Get(self.id, self.relation_type, self.name)
+            return Projection(Get(self.id, self.stored, self.called), self.places)
+        return Get(self.id, self.relation_type, self.called)
 
     def contents(self) -> Relation:
         """Returns the plan that reads what is stored of it: a table's with columns that were dropped, NULL by now."""
-        return self.expansion or Get(self.id, self.collection_type, self.name)
+        return self.expansion or Get(self.id, self.collection_type, self.called)
 
     @property
     def collection_type(self) -> RelationType:
