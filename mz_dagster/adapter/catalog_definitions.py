@@ -230,11 +230,18 @@ class CatalogDefinitions:
         return known[row.id]
 
     def _reading_as_created(self, row: ObjectRow, bound: Definition) -> Definition:
+        if bound.plan is None:
+            return bound
         ids = sorted({id for name, id in row.dependencies.items() if name.startswith("collection ")})
         indexes = [one for one in map(self._catalog.object, ids) if one.kind == "index"]
-        (statement,) = parse(row.sql)
-        assert isinstance(statement, Definable), "only definitions are ever stored"
-        return self.reading(bound, statement, self.as_created(row), indexes)
+
+        def made(names: Resolver) -> Definition:
+            (statement,) = parse(row.sql)
+            assert isinstance(statement, Definable), "only definitions are ever stored"
+            return self.reading(bound, statement, names, indexes)
+
+        parts = ("reading", tuple((one.id, called(one)) for one in indexes), *self._parts(row))
+        return self._kept.get(parts, self.as_created(row), made)
 
     def reading(
         self, definition: Definition, statement: Definable, names: Resolver, indexes: Iterable[ObjectRow]

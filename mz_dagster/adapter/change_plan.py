@@ -217,7 +217,7 @@ def plan_changes(
         if change.action is Action.REPLACE and row is not None:
             change = replace(change, held_by=_readers_outside(row.id, rows, inside))
         if change.stays and row is not None:
-            change = replace(change, object=comparing.as_planned(change.object, row, indexes))
+            change = replace(change, object=comparing.as_planned(change.object, row))
         else:
             change = replace(change, object=indexes.over(change.object))
         indexes.note(one)
@@ -318,17 +318,18 @@ class _Comparison:
             return Change(one, Action.REPLACE, f"{reason}: {error.message}", row)
         return Change(one, Action.ALTER, f"{reason}: what uses it goes on, and takes that way from now on", row)
 
-    def as_planned(self, one: ProjectObject, row: ObjectRow, indexes: FileIndexes) -> ProjectObject:
-        """Returns an object that stays, reading the indexes that it was created to read."""
+    def as_planned(self, one: ProjectObject, row: ObjectRow) -> ProjectObject:
+        """Returns an object that stays, planned as the catalog's is, which reads the indexes that it began with."""
         if self._definitions is None or not reads_indexes(row):
             return one
         names = {id: file_id(name) for name, id in self._kept.items()}
         try:
-            read = self._definitions.definition_of(row).indexes
-            ons = {id: on for id in read if (on := self._definitions.definition(id).on) is not None}
+            stored = self._definitions.definition_of(row)
         except Error:
             return one
-        return indexes.over(one, {names.get(on.id, on.id): names.get(id, id) for id, on in ons.items()})
+        indexes = tuple(sorted(names.get(id, id) for id in stored.indexes))
+        definition = replace(one.definition, plan=stored.plan and stored.plan.over(names), indexes=indexes)
+        return replace(one, definition=definition)
 
     def _is_alike(self, one: ProjectObject, row: ObjectRow) -> bool:
         """Returns whether an object computes what the catalog's does, from the same."""

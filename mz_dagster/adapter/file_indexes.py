@@ -1,7 +1,7 @@
 """Which indexes of plain views the objects of a project's files read: those that the files define.
 
-See `kept_views`. What is new or changes reads the indexes that stand in the files with it, wherever; what stays reads
-those that it was created to read.
+See `kept_views`. What is new or changes reads the indexes that stand in the files with it, wherever; what stays is
+planned as the catalog has it.
 """
 
 from __future__ import annotations
@@ -73,14 +73,9 @@ class FileIndexes:
         if (on := _kept_by(one)) is not None:
             self._indexes.setdefault(on.id, id)
 
-    def over(self, one: ProjectObject, read: Mapping[GlobalId, GlobalId] | None = None) -> ProjectObject:
-        """Returns an object that reads indexes.
-
-        Args:
-            one: The object, as it is without.
-            read: The views that it reads by an index, each with that; None for all that have one.
-        """
-        indexes = self._indexes if read is None else read
+    def over(self, one: ProjectObject) -> ProjectObject:
+        """Returns an object that reads the indexes of its views, given as it is without."""
+        indexes = self._indexes
         if one.definition.plan is None or {file_id(view.name) for view in one.views}.isdisjoint(indexes):
             return one
 
