@@ -18,7 +18,6 @@ import psycopg
 
 from mz_dagster.functions.moments.interval_text import text_of_interval
 from mz_dagster.scalars.values import Interval
-from tests.names import quoted, unquoted
 from tests.oracle.dialects import theirs
 from tests.oracle.scope import Arm, Query, Relation
 from tests.postgres_server import Postgres
@@ -61,11 +60,6 @@ def _trimmed(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _old(table: Relation) -> str:
-    """Returns what the table of a table's states is called."""
-    return quoted(f"old_{unquoted(table.name)}")
-
-
 class Referee:
     """Is a schema of the server's own for one world.
 
@@ -76,8 +70,9 @@ class Referee:
 
     def __init__(self, server: Postgres, schema: str) -> None:
         self._connection = server.connect()
-        self._schema = schema
-        self._tables: list[Relation] = []
+        #: Tables, each with what the table of its states is called.
+        self._tables: list[tuple[Relation, str]] = []
+        self._schemas = [schema]
         self._states = 0
         self._functions: dict[Arm, str] = {}
         self.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
@@ -90,8 +85,9 @@ class Referee:
         self.set_now(0)
 
     def close(self) -> None:
-        """Drops the schema."""
-        self.run(f"DROP SCHEMA {self._schema} CASCADE")
+        """Drops the schemas."""
+        for schema in self._schemas:
+            self.run(f"DROP SCHEMA {schema} CASCADE")
         self._connection.close()
 
     def run(self, text: str) -> int:
@@ -112,25 +108,31 @@ class Referee:
 
     # ---- states
 
+    def create_schema(self, schema: str) -> None:
+        """Creates a schema of the world, anew if one that was given up has left it."""
+        self.run(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}")
+        self._schemas.append(schema)
+
     def create_table(self, table: Relation, definition: str) -> None:
         """Creates a table of the world."""
+        old = f"old_{len(self._tables)}"
         self.run(definition)
-        self.run(f"CREATE TABLE {_old(table)} AS SELECT 0 AS old_state, * FROM {table.name}")
-        self._tables.append(table)
+        self.run(f"CREATE TABLE {old} AS SELECT 0 AS old_state, * FROM {table.name}")
+        self._tables.append((table, old))
 
     def keep_state(self) -> int:
         """Keeps what the tables hold now; returns the state's number."""
         self._states += 1
-        for table in self._tables:
-            self.run(f"INSERT INTO {_old(table)} SELECT {self._states}, * FROM {table.name}")
+        for table, old in self._tables:
+            self.run(f"INSERT INTO {old} SELECT {self._states}, * FROM {table.name}")
         return self._states
 
     def restore(self, state: int) -> None:
         """Makes the tables hold what they held."""
-        for table in self._tables:
+        for table, old in self._tables:
             columns = ", ".join(one.name for one in table.columns)
             self.run(f"DELETE FROM {table.name}")
-            self.run(f"INSERT INTO {table.name} SELECT {columns} FROM {_old(table)} WHERE old_state = {state}")
+            self.run(f"INSERT INTO {table.name} SELECT {columns} FROM {old} WHERE old_state = {state}")
 
     # ---- answers
 

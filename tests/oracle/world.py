@@ -22,8 +22,10 @@ from mz_dagster.catalog import CollectionRow
 from mz_dagster.clock import SystemClock
 from mz_dagster.compute.snapshot.peek import CollectionHasErrors
 from mz_dagster.errors import DataError, NotSupportedError, ProgrammingError
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import MaintainedPlan, Physical, ReadCollection, Staged, StageFunction, physical_inputs
 from mz_dagster.scalars.values import from_stored
+from mz_dagster.sql.schemas import key_of
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
@@ -208,6 +210,11 @@ class World:
         #: Of what indexes there are, so that the rest of a world is the same with and without.
         self._indexing = random.Random(f"indexes {seed}")
         self._indexed: list[str] = []
+        #: Of what is where; every other world has schemas.
+        self._placing = random.Random(f"schemas {seed}")
+        self._schemas: list[str] = []
+        #: Of what is not in `public`, by its name as SQL spells it: its schema so, and what the catalog calls it.
+        self._places: dict[str, tuple[str, str]] = {}
         self._column_names = [self._named(f"n{i}") for i in range(8)]
         self._queries = Queries(self.random)
         #: The time of each write and the state it made, ascending; state 0 holds nothing.
@@ -233,6 +240,8 @@ class World:
         return self.tally
 
     def _live(self) -> None:
+        for n in range(0 if self.seed % 2 else 2):
+            self._create_schema(n)
         for n in range(self.random.randrange(2, 4)):
             self._create_table(n)
         late = self.random.randrange(self._view_count // 2 + 1)
@@ -272,6 +281,25 @@ class World:
         """Returns a name as SQL spells it."""
         return plain if self._names is None else quoted(self._names.identifier())
 
+    def _create_schema(self, n: int) -> None:
+        # The referee's server has one of that name for all worlds.
+        schema = f"s{self.seed}_{n}" if self._placing.random() < 0.5 else quoted(f'S "{self.seed}".{n}')
+        self._execute(f"CREATE SCHEMA {schema}")
+        self._referee.create_schema(schema)
+        self._schemas.append(schema)
+
+    def _placed(self, name: str) -> str:
+        """Returns a name with the schema that what bears it is to be in, if it is another than `public`."""
+        if not self._schemas or self._placing.random() < 0.4:
+            return name
+        schema = self._placing.choice(self._schemas)
+        self._places[f"{schema}.{name}"] = schema, key_of(unquoted(schema), unquoted(name))
+        return f"{schema}.{name}"
+
+    def _collection(self, name: str) -> GlobalId:
+        _, key = self._places.get(name) or ("", unquoted(name))
+        return self._connection.engine.collection_of(key)
+
     def _create_table(self, n: int) -> None:
         # The same name has the same type in all tables, so that USING finds some.
         chosen_types = random.Random(self.seed).sample([*TYPES, "integer", "text"], 5)
@@ -282,7 +310,7 @@ class World:
             nullable = self.random.random() < 0.75
             bound = 1e40 if self.random.random() < 0.3 else 100
             columns.append(Column(self._column_names[i], types[i], bound, nullable))
-        table = Relation(self._named(f"r{n}"), tuple(columns))
+        table = Relation(self._placed(self._named(f"r{n}")), tuple(columns))
         definition = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in columns)
         text = f"CREATE TABLE {table.name} ({definition})"
         self._execute(text)
@@ -292,7 +320,7 @@ class World:
 
     def _create_view(self) -> None:
         query = self._queries.query()
-        name = self._named(f"v{len(self._views) + self.tally.refused.total()}")
+        name = self._placed(self._named(f"v{len(self._views) + self.tally.refused.total()}"))
         materialized = self.random.random() < 0.8
         self._referee.run(f"CREATE VIEW {name} AS {query.text}")
         kind = "MATERIALIZED VIEW" if materialized else "VIEW"
@@ -308,9 +336,9 @@ class World:
         self._queries.relations.append(Relation(name, query.columns, query.safe, query.temporal))
         engine = self._connection.engine
         if materialized:
-            plan = engine.definitions.definition(engine.collection_of(unquoted(name))).plan
+            plan = engine.definitions.definition(self._collection(name)).plan
             assert plan is not None
-            self.tally.indexes += len(engine.definitions.definition(engine.collection_of(unquoted(name))).indexes)
+            self.tally.indexes += len(engine.definitions.definition(self._collection(name)).indexes)
             self.tally.operators.update(_operators(plan))
         elif self._indexing.random() < 0.6:
             self._create_index(name)
@@ -323,7 +351,7 @@ class World:
         except (NotSupportedError, ProgrammingError) as refusal:  # what is over constants, or has a reader's time
             self._say(f"-- refused: {refusal}")
         else:
-            self._indexed.append(index)
+            self._indexed.append(f"{self._places[view][0]}.{index}" if view in self._places else index)
 
     def _refused(self, refusal: Exception) -> None:
         reason = str(refusal).splitlines()[0]
@@ -456,7 +484,7 @@ class World:
     def _compare(self) -> None:
         """Compares every read, and every materialized view at every time at which it is readable."""
         engine = self._connection.engine
-        rows = {name: engine.catalog.collection(engine.collection_of(unquoted(name))) for _, name in self._maintained()}
+        rows = {name: engine.catalog.collection(self._collection(name)) for _, name in self._maintained()}
         for state, times in self._intervals():
             self._referee.restore(state)
             for name, query, text, read_at, answer in self._reads:
@@ -519,7 +547,7 @@ class World:
 
     def _compare_table(self, table: Relation, time: int) -> None:
         engine = self._connection.engine
-        row = engine.catalog.collection(engine.collection_of(unquoted(table.name)))
+        row = engine.catalog.collection(self._collection(table.name))
         if row.since.only <= time < row.upper.only:
             types = [one.type for one in table.columns]
             text = f"SELECT * FROM {table.name}"
