@@ -18,10 +18,43 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 _UNKNOWN_THERE = (errno.EINVAL, errno.ENOTSUP)
 """What file systems say that know no `fsync` of a file or folder: what they were told is as durable as they make it."""
+
+
+#: A file may change twice within what its time tells apart, in milliseconds.
+_SETTLED_MS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """By what a file is known to be the one that was read, without reading it again.
+
+    Attributes:
+        file: Its number in the file system.
+        bytes: Its size.
+        changed_ns: When it, or what the file system says of it, changed last, in nanoseconds since the epoch.
+    """
+
+    file: int
+    bytes: int
+    changed_ns: int
+
+    def is_settled(self, now_ms: int) -> bool:
+        """Returns whether that is so long ago that what changes from now on has another time."""
+        return self.changed_ns // 1_000_000 + _SETTLED_MS < now_ms
+
+
+def file_state(path: Path) -> FileState | None:
+    """Returns what a file is known by, None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return FileState(found.st_ino, found.st_size, found.st_ctime_ns)
 
 
 def sync(path: Path, *, private: bool = False) -> None:

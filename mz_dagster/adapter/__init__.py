@@ -51,7 +51,7 @@ Open to other layers beside this front door: `annotations`, `audit`, `cancelling
 """
 
 from mz_dagster.adapter.apply import NotAllApplied
-from mz_dagster.adapter.applying import apply_project
+from mz_dagster.adapter.applying import apply_changes, apply_project
 from mz_dagster.adapter.arrivals import Arrivals
 from mz_dagster.adapter.audit import Audit, NegativeRows, NothingToRecompute, audit, negative_rows
 from mz_dagster.adapter.change_cost import ChangeCost, Hydration, preview_changes
@@ -104,6 +104,7 @@ __all__ = [
     "Sample",
     "SecondRunner",
     "Session",
+    "apply_changes",
     "apply_project",
     "audit",
     "check_results",

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mz_dagster.adapter.catalog_definitions import CatalogDefinitions, plan_digest
+from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
+from mz_dagster.adapter.plan_digest import plan_digest
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.catalog import (

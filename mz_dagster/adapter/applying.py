@@ -1,16 +1,24 @@
 """Applying a project whole: tables and types are altered as its files say, and then all else is applied (`apply`).
 
 A table that gets another name and other columns at once is renamed first.
+
+A process that opens a project again and again, as Dagster's does for each evaluation of a sensor, applies it anew only
+if something changed: its settings, its files, or the objects of the catalog.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.adapter.project_files import BadProjectFile, load_project
+from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.project_files import BadProjectFile, are_settled, file_states, load_project
 from mz_dagster.adapter.session import Session
+from mz_dagster.catalog import ObjectRow
+from mz_dagster.disk import FileState
 from mz_dagster.errors import Error, OperationalError
 
 
@@ -45,3 +53,37 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
             raise BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint) from error
     plan = engine.apply(drop=drop, files=None if altered else files)
     return replace(plan, changes=tuple(altered.get(one.name, one) for one in plan.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """What applying a project, which then changes nothing, follows from."""
+
+    project: Project
+    files: Mapping[Path, FileState]
+    objects: tuple[ObjectRow, ...]
+
+
+#: What this process found last to change nothing.
+_applied_last: _Applied | None = None
+
+
+def apply_changes(engine: Engine) -> None:
+    """Applies a project, if anything changed since this process found that that changes nothing.
+
+    Args:
+        engine: The project.
+
+    Raises:
+        Error: As `apply_project`, again and again until the files are corrected.
+    """
+    global _applied_last
+    now = _Applied(engine.project, file_states(engine.project), engine.catalog.objects())
+    if _applied_last == now:
+        engine.known_faults = ()
+        return
+    apply_project(engine)
+    if are_settled(now.files) and now == _Applied(
+        engine.project, file_states(engine.project), engine.catalog.objects()
+    ):
+        _applied_last = now

@@ -14,7 +14,6 @@ Each object is its own affair: what reads one that does not bind any more is bou
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from mz_dagster.adapter.definition import Definable, Definition, define, define_
 from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver, parts_of_query
 from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.origins import sink_of, source_of
+from mz_dagster.adapter.plan_digest import plan_digest
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
@@ -54,13 +54,7 @@ from mz_dagster.errors import (
 )
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
-    MaintainedPlan,
-    Physical,
-    ReadCollection,
     collections_read,
-    physical_inputs,
-    rename_collections,
-    without_names,
 )
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
@@ -144,7 +138,6 @@ class CatalogDefinitions:
         self._project = project
         self._kept = DefinitionCache(project.state, "catalog")
         self._known = _Known()
-        self._digests: dict[GlobalId, str] = {}
         self._temporal: dict[GlobalId, bool] = {}
         self._inputs: dict[GlobalId, frozenset[GlobalId]] = {}
         self._sources_of: dict[GlobalId, frozenset[GlobalId]] = {}
@@ -205,7 +198,7 @@ class CatalogDefinitions:
         """Forgets what was made of an object that says by now in other words what it is."""
         known = self._known
         made: tuple[dict[GlobalId, Any], ...] = (known.bound, known.definitions, known.sources)
-        for one in (*made, self._digests, self._temporal, self._inputs, self._sources_of):
+        for one in (*made, self._temporal, self._inputs, self._sources_of):
             one.pop(id, None)
         for key in [key for key in known.items if key[0] == id]:
             del known.items[key]
@@ -475,7 +468,7 @@ class CatalogDefinitions:
         plan = self.definition_of(row).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
-        if self._digest(row.id, plan) != row.options["arrangements"]:
+        if plan_digest(plan) != row.options["arrangements"]:
             raise PlannedDifferently(name, row.options.get("release"), newer=_is_of_newer_release(row))
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
@@ -485,11 +478,6 @@ class CatalogDefinitions:
             for one, own in zip(plan.arrangements, owned, strict=True)
         ]
         return [*nodes, MaintainedNode(row.id, name, plan.output, named, key)]
-
-    def _digest(self, id: GlobalId, plan: MaintainedPlan) -> str:
-        if id not in self._digests:
-            self._digests[id] = plan_digest(plan)
-        return self._digests[id]
 
     def is_planned_otherwise(self, row: ObjectRow) -> bool:
         """Returns whether this release cannot step an object, because an older one planned it otherwise.
@@ -502,7 +490,7 @@ class CatalogDefinitions:
             plan = self.definition_of(row).plan
         except Error:
             return False
-        return plan is not None and self._digest(row.id, plan) != row.options["arrangements"]
+        return plan is not None and plan_digest(plan) != row.options["arrangements"]
 
     # ---- what a definition becomes in the catalog
 
@@ -727,21 +715,3 @@ def order_of(row: ObjectRow, state: CatalogState) -> tuple[int, ...]:
         if index is not None and not index.has_collection:
             positions = index.options["key"]
     return tuple(positions)
-
-
-def plan_digest(plan: MaintainedPlan) -> str:
-    """Returns a digest of the plans whose outputs are on disk as arrangements; ids and names do not count."""
-    ids: dict[GlobalId, GlobalId] = {}
-    text = []
-    for one in plan.arrangements:
-        for id in _in_order(one.plan):
-            ids.setdefault(id, GlobalId(f"#{len(ids)}"))
-        text.append(f"{one.key} {without_names(rename_collections(one.plan, ids))!r}")
-    return hashlib.sha256("\n".join(text).encode()).hexdigest()
-
-
-def _in_order(plan: Physical) -> list[GlobalId]:
-    """Returns the collections that a plan reads, in the order in which it names them."""
-    if isinstance(plan, ReadCollection):
-        return [plan.id]
-    return [id for one in physical_inputs(plan) for id in _in_order(one)]

@@ -10,6 +10,8 @@ other ids reads those. So what was planned of a project's files, in which object
 planned again once they are in the catalog and have ids. Where that differs, as over a table that was altered in place
 and holds columns that its file no longer has, one is kept of the files' names and one of the catalog's.
 
+A process that opens a project again and again keeps in memory what it has read, as long as the files are those.
+
 A file of the folder carries a digest of its content and is nothing but a hint: one that is missing, damaged or of other
 code is made anew. Its content is a pickle, so it is read only from a folder that is closed to other users, and makes
 nothing but values of this package and plain ones of Python's.
@@ -24,17 +26,20 @@ import pickle
 import secrets
 import stat
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
 from mz_dagster.adapter.definition import Definition
+from mz_dagster.adapter.plan_digest import plan_digest, remember_digest
 from mz_dagster.budget import budget
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.disk import make_private_folder
+from mz_dagster.disk import FileState, file_state, make_private_folder
 from mz_dagster.formalism import GlobalId
 from mz_dagster.garbage import without_collections
 from mz_dagster.plan.relation import Relation
@@ -44,13 +49,16 @@ from mz_dagster.version import __version__
 
 #: After how long what nobody has used goes, and how often its use is noted, in seconds.
 _KEPT_S, _NOTED_S = 30 * 86_400, 86_400
-_HEAD = b"mz_dagster definition 2\n"
+_HEAD = b"mz_dagster definition 3\n"
 _PLAIN = {
     "builtins": {"frozenset"},
     "datetime": {"date", "datetime", "time", "timedelta", "timezone"},
     "decimal": {"Decimal"},
     "uuid": {"UUID", "SafeUUID"},
 }
+
+#: So many definitions a process keeps in memory.
+_IN_MEMORY = 2_000
 
 #: What a binder asked for: names, each with a digest of what it stood for, and the ids in that.
 Asked = tuple[tuple[tuple[str, ...], str, tuple[GlobalId, ...]], ...]
@@ -64,6 +72,38 @@ def _members(type_: ScalarType) -> tuple[object, ...]:
         if own is None and not type_.parts
         else (own and (own.name, own.members, own.renamed), *map(_members, type_.parts))
     )
+
+
+@dataclass(slots=True)
+class _Read:
+    """A definition that was read of a file.
+
+    Attributes:
+        file: What the file was known by.
+        asked: What its binder asked for.
+        definition: As it is kept.
+        digest: That of its plan, if it has one.
+        under: The ids that it was last used under, with what it is under those.
+    """
+
+    file: FileState
+    asked: Asked
+    definition: Definition
+    digest: str | None
+    under: tuple[Mapping[GlobalId, GlobalId], Definition] | None = None
+
+    def definition_under(self, ids: Mapping[GlobalId, GlobalId]) -> Definition:
+        """Returns the definition over objects that have other ids."""
+        if self.under is None or self.under[0] != ids:
+            self.under = ids, self.definition.under(ids)
+        found = self.under[1]
+        if found.plan is not None and self.digest is not None:
+            remember_digest(found.plan, self.digest)
+        return found
+
+
+#: What this process has read last, by the files' paths.
+_read_last: OrderedDict[Path, _Read] = OrderedDict()
 
 
 class DefinitionCache:
@@ -80,6 +120,7 @@ class DefinitionCache:
         self._is_made = False
         # By identity; the relation is kept, so that no other gets its own.
         self._views: dict[int, tuple[Relation, str, tuple[GlobalId, ...]]] = {}
+        self._items: dict[int, tuple[Item, str, tuple[GlobalId, ...]]] = {}
 
     def get(self, parts: tuple[object, ...], resolver: Resolver, make: Callable[[Resolver], Definition]) -> Definition:
         """Returns what `make` makes with the resolver, or made once.
@@ -95,9 +136,8 @@ class DefinitionCache:
         key = _key(parts)
         for names in self._names:
             kept = self._read(key, names)
-            if kept is not None and (ids := self._ids_now(kept[0], resolver)) is not None:
-                asked, definition = kept
-                return self._known(key, _under(asked, ids), definition.under(ids))
+            if kept is not None and (ids := self._ids_now(kept.asked, resolver)) is not None:
+                return self._known(key, _under(kept.asked, ids), kept.definition_under(ids))
         recording = RecordingResolver(resolver)
         definition = make(recording)
         found = self._asked(recording)
@@ -157,6 +197,8 @@ class DefinitionCache:
         """Returns a digest of what a name stands for, and the ids in that; None of a view that was not made here."""
         if item is None:
             return "", ()
+        if id(item) in self._items:
+            return self._items[id(item)][1:]
         type_ = item.relation_type
         keys = sorted(sorted(key) for key in type_.keys)
         view, ids = None, tuple[GlobalId, ...]()
@@ -167,34 +209,48 @@ class DefinitionCache:
         modifiers = [column.type.value_modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
         told = (item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
-        return _digest((*told, item.version, item.values, view, item.means)), (item.id, *ids)
+        self._items[id(item)] = item, _digest((*told, item.version, item.values, view, item.means)), (item.id, *ids)
+        return self._items[id(item)][1:]
 
     # ---- files
 
-    def _read(self, key: str, names: str) -> tuple[Asked, Definition] | None:
+    def _read(self, key: str, names: str) -> _Read | None:
         """Returns what is kept under a key of the files' or the catalog's names, None if nothing can be used."""
         if self._folder is None or not _is_private(self._folder):
             return None
         path = self._folder / f"{key}.{names}"
+        file = file_state(path)
+        if file is None:
+            return None
+        if (known := _read_last.get(path)) is not None and known.file == file:
+            return known
         try:
             content = path.read_bytes()
             head, told, body = content[: len(_HEAD)], content[len(_HEAD) :][:32], content[len(_HEAD) + 32 :]
             if head != _HEAD or hashlib.sha256(body).digest() != told:
                 return None
             with without_collections():
-                asked, definition = _RestrictedUnpickler(io.BytesIO(body)).load()
+                asked, definition, digest = _RestrictedUnpickler(io.BytesIO(body)).load()
             if _age_s(path.stat()) > _NOTED_S:
                 os.utime(path)
         except Exception:  # what cannot be used is made anew, whatever is wrong with it
             return None
-        return (asked, definition) if isinstance(definition, Definition) else None
+        if not isinstance(definition, Definition):
+            return None
+        found = _Read(file, asked, definition, digest)
+        if file.is_settled(SYSTEM_CLOCK.now_ms()):
+            _read_last[path] = found
+            while len(_read_last) > _IN_MEMORY:
+                _read_last.popitem(last=False)
+        return found
 
     def _write(self, key: str, asked: Asked, definition: Definition) -> None:
         """Keeps a definition, if that can be done."""
         if self._folder is None:
             return
         try:
-            body = pickle.dumps((asked, definition), protocol=5)
+            digest = None if definition.plan is None else plan_digest(definition.plan)
+            body = pickle.dumps((asked, definition, digest), protocol=5)
             self._make(self._folder)
             if not _is_private(self._folder):
                 return

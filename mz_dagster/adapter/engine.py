@@ -173,7 +173,8 @@ class Engine:
         self._idle = IdleTimelines(self.catalog)
         self.workers = workers_of(project)
         self.stepper = self.new_stepper(self.holder)
-        self._faults: tuple[Fault, ...] | None = None
+        #: What in the project's files cannot be used, if that is known.
+        self.known_faults: tuple[Fault, ...] | None = None
         self._polled: dict[str, Arrivals] = {}
         self.activity = Activity(clock)
         self.planned_queries = PlannedQueries()
@@ -236,7 +237,7 @@ class Engine:
                 self.catalog, self.definitions, next(read, None) or load_project(self.project), drop=drop
             )
         )
-        self._faults = plan.faults
+        self.known_faults = plan.faults
         if plan.faults:
             raise NotAllApplied(plan)
         return plan
@@ -261,9 +262,10 @@ class Engine:
 
     def faults(self) -> tuple[Fault, ...]:
         """Returns what in the project's files cannot be used, as `apply` found it; before that, as it is now."""
-        if self._faults is None:
-            self._faults = plan_changes(load_project(self.project), self.catalog.objects(), self.definitions).faults
-        return self._faults
+        if self.known_faults is None:
+            files = load_project(self.project)
+            self.known_faults = plan_changes(files, self.catalog.objects(), self.definitions).faults
+        return self.known_faults
 
     def replan(self) -> Mapping[GlobalId, GlobalId]:
         """Makes anew what this release plans otherwise than the one that made it, with all that reads it.

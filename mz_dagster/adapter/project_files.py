@@ -35,7 +35,10 @@ from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.stated_columns import StatedColumns
+from mz_dagster.budget import Budget, budget
 from mz_dagster.catalog import UnknownTimeline
+from mz_dagster.clock import SYSTEM_CLOCK
+from mz_dagster.disk import FileState, file_state
 from mz_dagster.errors import Error, ProgrammingError, line_and_column
 from mz_dagster.plan.plan_size import PlanTooLarge
 from mz_dagster.plan.resolver import Item
@@ -194,7 +197,48 @@ def load_project(project: Project, proposed: Mapping[Path, str] | None = None) -
         project: The project.
         proposed: The texts of files as they are to be, by their paths, which are taken as if they were.
     """
-    return _Loader(project).load(proposed or {})
+    global _loaded_last
+    if proposed:
+        return _Loader(project).load(proposed)
+    files = file_states(project)
+    known = _loaded_last
+    if known is not None and known.follows_from(project, files):
+        return known.found
+    loader = _Loader(project)
+    found = loader.load({})
+    is_by_files_alone = not found.faults and not loader.asked_elsewhere
+    if is_by_files_alone and are_settled(files) and file_states(project) == files:
+        _loaded_last = _Loaded(project, files, budget(), found)
+    return found
+
+
+def file_states(project: Project) -> dict[Path, FileState]:
+    """Returns what the project's files are known by, of those that are there."""
+    found = ((path, file_state(path)) for path in project.assets.rglob("*.sql"))
+    return {path: state for path, state in found if state is not None}
+
+
+def are_settled(files: Mapping[Path, FileState]) -> bool:
+    """Returns whether what changes in files from now on shows in what they are known by."""
+    now_ms = SYSTEM_CLOCK.now_ms()
+    return all(one.is_settled(now_ms) for one in files.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What was found in a project's files, and all that it follows from."""
+
+    project: Project
+    files: Mapping[Path, FileState]
+    budget: Budget
+    found: ProjectFiles
+
+    def follows_from(self, project: Project, files: Mapping[Path, FileState]) -> bool:
+        return self.files == files and self.project == project and self.budget == budget()
+
+
+#: What this process has loaded last: it is loaded by each of several that use it, and again at each use of a resource.
+_loaded_last: _Loaded | None = None
 
 
 _S = TypeVar("_S", bound=Statement)
@@ -240,6 +284,12 @@ class _DependsOnFault(ProgrammingError):
 
 
 class _Loader:
+    """Loads a project's files.
+
+    Attributes:
+        asked_elsewhere: Whether what was found follows from more than the files and the project's settings.
+    """
+
     def __init__(self, project: Project) -> None:
         self._project = project
         self._kept = DefinitionCache(project.state, "files")
@@ -248,10 +298,12 @@ class _Loader:
         self._found: dict[str, _Found[Definable]] = {}
         self._comments: list[_Found[Comment]] = []
         self._loaded: dict[str, ProjectObject] = {}
+        self._items: dict[str, Item] = {}
         self._loading: list[str] = []
         self._indexed: set[str] = set()
         self._faults: dict[str, Fault] = {}
         self._nameless: list[Fault] = []
+        self.asked_elsewhere = False
 
     def load(self, proposed: Mapping[Path, str]) -> ProjectFiles:
         for path in sorted(set(self._project.assets.rglob("*.sql")) - proposed.keys()):
@@ -425,6 +477,7 @@ class _Loader:
             decided: str | None = None
             if isinstance(statement, CreateSource) and not statement.columns:
                 statement, decided = self._stated(name, found, statement)
+                self.asked_elsewhere = True
             schema = _schema(statement)
             if schema != PUBLIC and schema_key(schema) not in self._schemas:
                 raise InvalidSchemaName(
@@ -520,7 +573,7 @@ class _Loader:
             one = self._object(key)
             if one is None:
                 raise _DependsOnFault(self._faults[key])
-            return one.definition.item(file_id(key))
+            return self._items.setdefault(key, one.definition.item(file_id(key)))
         relation = introspection.find(name)
         if relation is None and (hiding := next((one for one in self._nameless if one.hides), None)):
             raise _DependsOnFault(hiding)  # what cannot be read may define it

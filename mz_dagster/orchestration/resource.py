@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_project, errors_written, rows_at
+from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_changes, errors_written, rows_at
 from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
@@ -99,7 +99,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         session = None if spark is None else lambda: spark.spark_session
         with Engine(self.project(), holder=holder, session=session) as engine:
             try:
-                apply_project(engine)
+                apply_changes(engine)
             except BadProjectFile as error:
                 logger.error("the project's files are not applied: %s", error)
             yield engine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from mz_dagster.adapter.catalog_definitions import plan_digest
+from mz_dagster.adapter.plan_digest import plan_digest
 from tests.plan.test_sharing import maintained
 
 #: What is selected, and the beginning of its digest.
