@@ -64,7 +64,7 @@ from mz_dagster.adapter.health import reasons
 from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import NoProject, Project
-from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, load_project
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, by_cause, load_project
 from mz_dagster.adapter.reading import read
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.row_counts import RowCount, rows_at
@@ -107,6 +107,7 @@ __all__ = [
     "apply_changes",
     "apply_project",
     "audit",
+    "by_cause",
     "check_results",
     "connect",
     "effective_objects",

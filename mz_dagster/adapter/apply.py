@@ -23,7 +23,7 @@ from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
 from mz_dagster.adapter.plan_digest import plan_digest
-from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject, some_of
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.catalog import (
     BOUND_SHAPES,
@@ -44,9 +44,6 @@ from mz_dagster.sql.schemas import PUBLIC, last_of
 from mz_dagster.sql.source_statement import differ_in_columns_alone
 from mz_dagster.version import __version__
 
-#: So many faults an error tells; its plan has all.
-_TOLD = 5
-
 
 class NotAllApplied(BadProjectFile):
     """What was not applied, because it is wrong or reads what is; all else was.
@@ -59,20 +56,14 @@ class NotAllApplied(BadProjectFile):
         own = [one.error for one in plan.faults if one.waits_for is None]
         behind = [str(one.name) for one in plan.faults if one.waits_for is not None]
         facts = [own[0].detail] if len(own) == 1 and own[0].detail else []
-        facts += [f"As it was stays what reads it: {_some(behind, ', ')}."] if behind else []
+        facts += [f"As it was stays what reads it: {some_of(behind, ', ')}."] if behind else []
         hints = {one.hint for one in own if one.hint}
         super().__init__(
-            _some([one.message for one in own], "; "),
+            some_of([one.message for one in own], "; "),
             detail=" ".join(facts) or None,
             hint=hints.pop() if len(hints) == 1 else '"mz-dagster plan" shows each with what to do about it.',
         )
         self.plan = plan
-
-
-def _some(told: Sequence[str], separator: str) -> str:
-    """Returns the first of what is to be told, and how many more there are."""
-    more = len(told) - _TOLD
-    return separator.join((*told[:_TOLD], *((f"and {more} more",) if more > 0 else ())))
 
 
 def apply_objects(

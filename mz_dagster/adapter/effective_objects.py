@@ -17,7 +17,7 @@ from mz_dagster.adapter.change_plan import plan_changes
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.file_indexes import indexed
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.project_files import Fault, ProjectFiles, ProjectObject, load_project
+from mz_dagster.adapter.project_files import Fault, ProjectFiles, ProjectObject, by_cause, load_project, some_of
 from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
@@ -45,8 +45,9 @@ def effective_objects(project: Project) -> tuple[ProjectObject, ...]:
             raise
         return indexed(files)
     if catalog is None:
-        for fault in files.faults:
-            logger.error("not defined: %s", fault.error)
+        for fault, waiting in by_cause(files.faults):
+            also = f"; nor is what reads it: {some_of(waiting, ', ')}" if waiting else ""
+            logger.error("not defined: %s%s", fault.error, also)
         return indexed(files)
     with catalog:
         return _EffectiveObjects(project, catalog, files).objects()

@@ -94,6 +94,10 @@ class BadProjectFile(ProgrammingError):
     """A definition in a project's files that cannot be used, with its file and line."""
 
 
+#: So many faults, or names, a line tells.
+_TOLD = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """Why something in a project's files cannot be used.
@@ -122,6 +126,29 @@ class Fault:
         message = f'waits for "{cause}": {self.error.message}'
         error = BadProjectFile(message, detail=self.error.detail, hint=self.error.hint)
         return Fault(name, error, path, line, cause)
+
+
+def some_of(told: Sequence[str], separator: str) -> str:
+    """Returns the first of what is to be told, and how many more there are.
+
+    Example:
+        >>> some_of("abcdefg", ", ")
+        'a, b, c, d, e, and 2 more'
+    """
+    more = len(told) - _TOLD
+    return separator.join((*told[:_TOLD], *((f"and {more} more",) if more > 0 else ())))
+
+
+def by_cause(faults: Sequence[Fault]) -> Iterator[tuple[Fault, tuple[str, ...]]]:
+    """Yields each fault that is an object's or a file's own, with the names of what waits for it; then what is left."""
+    waiting: dict[str, list[Fault]] = {}
+    for one in faults:
+        if one.waits_for is not None:
+            waiting.setdefault(one.waits_for, []).append(one)
+    for one in faults:
+        if one.waits_for is None:
+            yield one, tuple(str(each.name) for each in waiting.pop(one.name or str(one.path), ()))
+    yield from ((one, ()) for left in waiting.values() for one in left)
 
 
 @dataclass(frozen=True, slots=True)

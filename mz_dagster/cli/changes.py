@@ -15,10 +15,19 @@ if TYPE_CHECKING:
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
-    """Prints what in the project's files cannot be used, and what waits for it."""
-    for one in faults:
+    """Prints what in the project's files cannot be used, each with all that waits for it."""
+    from mz_dagster.adapter import by_cause
+
+    for one, waiting in by_cause(faults):
         called = "" if one.waits_for is None else f'"{one.name}" '
         print(f"ERROR: {called}{one.error}", file=sys.stderr)
+        if waiting:
+            waits = "waits" if len(waiting) == 1 else "wait"
+            print(f"{', '.join(map(shown_name, waiting))} {waits} for {_whom(one)}", file=sys.stderr)
+
+
+def _whom(fault: Fault) -> str:
+    return str(fault.path) if fault.name is None else f'"{shown_name(fault.name)}"'
 
 
 def print_changes(plan: ChangePlan) -> None:

@@ -41,12 +41,17 @@ def asset_specs(
     """
     definitions = {} if repository is None else repository.assets_defs_by_key
     found = {spec.key: spec for one in definitions.values() for spec in one.specs}
+    there = engine.catalog.state().ids
+
+    def is_there(name: str) -> bool:
+        return name in there or engine.catalog.resolve_name(name) is not None  # which tells if names are lost
+
     return [
         spec
         for spec in found.values()
         if NAME_KEY in spec.metadata
         and (timeline is None or spec.metadata.get(TIMELINE_KEY) == timeline)
-        and engine.catalog.resolve_name(str(spec.metadata[NAME_KEY])) is not None
+        and is_there(str(spec.metadata[NAME_KEY]))
     ]
 
 
