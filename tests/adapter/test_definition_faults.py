@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -183,3 +184,19 @@ def test_an_error_of_many_faults_tells_some_and_its_plan_has_all(project: Projec
     assert error.message.endswith("; and 4 more")
     assert error.detail == "As it was stays what reads it: c0, c1, c2, c3, c4, and 2 more."
     assert len(error.plan.faults) == 16
+
+
+def test_a_fault_is_told_once_with_all_that_waits_for_it(
+    project: Project, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    write(project.root, v=BROKEN[0], **{f"r{n}": f"CREATE VIEW r{n} AS SELECT * FROM v;" for n in range(8)})
+    assert cli.main(["--project", str(project.root), "plan"]) == 1
+    told = capsys.readouterr().err.splitlines()
+    assert [line.startswith("ERROR: ") for line in told] == [True, False]
+    assert told[1] == f'{", ".join(f"r{n}" for n in range(8))}, w wait for "v"'
+    fresh = Project.load(project.root / "fresh")
+    shutil.copytree(project.assets, fresh.assets)
+    assert [one.name for one in effective_objects(fresh)] == ["t", "x"]
+    (line,) = caplog.messages
+    assert line.startswith("not defined: ")
+    assert line.endswith("; nor is what reads it: r0, r1, r2, r3, r4, and 4 more")
