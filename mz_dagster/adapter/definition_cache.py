@@ -10,7 +10,8 @@ other ids reads those. So what was planned of a project's files, in which object
 planned again once they are in the catalog and have ids. Where that differs, as over a table that was altered in place
 and holds columns that its file no longer has, one is kept of the files' names and one of the catalog's.
 
-A process that opens a project again and again keeps in memory what it has read, as long as the files are those.
+A process that opens a project again and again keeps in memory what it has read, as long as the files are those. With a
+definition that has a plan its digest is kept, by which the catalog knows that plan (`plan_digest`).
 
 A file of the folder carries a digest of its content and is nothing but a hint: one that is missing, damaged or of other
 code is made anew. Its content is a pickle, so it is read only from a folder that is closed to other users, and makes
