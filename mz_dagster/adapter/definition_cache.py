@@ -121,6 +121,7 @@ class DefinitionCache:
         self._is_made = False
         # By identity; the relation is kept, so that no other gets its own.
         self._views: dict[int, tuple[Relation, str, tuple[GlobalId, ...]]] = {}
+        # The same of what a name stands for.
         self._items: dict[int, tuple[Item, str, tuple[GlobalId, ...]]] = {}
 
     def get(self, parts: tuple[object, ...], resolver: Resolver, make: Callable[[Resolver], Definition]) -> Definition:
@@ -198,8 +199,8 @@ class DefinitionCache:
         """Returns a digest of what a name stands for, and the ids in that; None of a view that was not made here."""
         if item is None:
             return "", ()
-        if id(item) in self._items:
-            return self._items[id(item)][1:]
+        if (noted := self._items.get(id(item))) is not None:
+            return noted[1:]
         type_ = item.relation_type
         keys = sorted(sorted(key) for key in type_.keys)
         view, ids = None, tuple[GlobalId, ...]()
@@ -210,8 +211,11 @@ class DefinitionCache:
         modifiers = [column.type.value_modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
         told = (item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
-        self._items[id(item)] = item, _digest((*told, item.version, item.values, view, item.means)), (item.id, *ids)
-        return self._items[id(item)][1:]
+        digest = _digest((*told, item.version, item.values, view, item.means))
+        if len(self._items) >= _IN_MEMORY:
+            self._items.clear()
+        self._items[id(item)] = item, digest, (item.id, *ids)
+        return digest, (item.id, *ids)
 
     # ---- files
 
