@@ -52,13 +52,15 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells, stored_cells
-from tests.compute.examples import AREAS, POOLS, Example
+from tests.compute.examples import AREAS, POOLS, Example, sample
 
 ROWS = 60
 #: How many besides each value, where there is no other argument to be combined with.
 _REPEATED = 5
 #: An expression of more is put to columns in one way only.
 _MANY_NODES = 100
+#: Whose exponential, of thousands of digits, takes a second; deep.
+_LONG_TAKING = "-5999"
 
 
 def examples() -> list[Example]:
@@ -131,8 +133,13 @@ def ways(example: Example, seed: int, constants: int) -> list[tuple[Scalar, list
 @pytest.mark.parametrize("area", AREAS)
 def test_a_function_over_columns_is_what_it_is_over_rows(area: str, constants: int, every: int) -> None:
     own = [one for one in AREAS[area]() if is_exact_in_python(one.scalar)]
-    for number, example in enumerate(own):
+    chosen = range(len(own)) if every == 1 else sample(own)
+    for number in chosen:
+        example = own[number]
         for scalar, types, rows in ways(example, number, 0 if number % every else constants):
+            if every > 1:
+                rows = [row for row in rows if row != [_LONG_TAKING]]
+                rows = rows[:: 8 if len(list(walk(scalar))) > _MANY_NODES else 1]
             if is_exact_in_python(scalar):
                 assert_same(scalar, types, rows)
 
@@ -295,7 +302,7 @@ def facts(chosen: random.Random, rows: int) -> list[list[Any]]:
     return [[chosen.choice(one) for one in values] for _ in range(rows)]
 
 
-@pytest.mark.parametrize("seed", [*range(8), *(pytest.param(one, marks=pytest.mark.deep) for one in range(8, 200))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(one, marks=pytest.mark.deep) for one in range(4, 200))])
 def test_nests_of_branches_and_errors_are_what_they_are_over_rows(seed: int) -> None:
     """An error of a branch that is not taken, or of what another argument decides, is never seen; others are."""
     chosen = random.Random(seed)

@@ -21,7 +21,7 @@ from tests.compute.examples import (
     transcendental,
     unconstrained,
 )
-from tests.compute.examples.example import POOLS, Example, casting, function, operator, quote, rounding
+from tests.compute.examples.example import POOLS, Example, casting, function, operator, quote, rounding, sample
 
 AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "numbers": numbers.examples,
@@ -40,4 +40,4 @@ AREAS: dict[str, Callable[[], Iterator[Example]]] = {
     "timetz": timetz.examples,
 }
 
-__all__ = ["AREAS", "POOLS", "Example", "casting", "function", "operator", "quote", "rounding"]
+__all__ = ["AREAS", "POOLS", "Example", "casting", "function", "operator", "quote", "rounding", "sample"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mz_dagster.functions import Cast, Failure, Resolved, cast, resolve_function, resolve_operator
-from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar
+from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, walk
 from mz_dagster.scalars.types import (
     BOOL,
     DATE,
@@ -224,3 +224,15 @@ def quote(text: str | None, type_: ScalarType) -> str:
 
 def sql_type(type_: ScalarType) -> str:
     return "bigint" if type_.kind is Kind.MZ_TIMESTAMP else str(type_)
+
+
+def sample(examples: Sequence[Example]) -> list[int]:
+    """Returns where examples are that together have each function and each kind of node, and some of the others."""
+    seen = set[object]()
+    chosen = []
+    for place, example in enumerate(examples):
+        told = {node.function if isinstance(node, Call) else type(node) for node in walk(example.scalar)}
+        if place % 4 == 0 or told - seen:
+            chosen.append(place)
+            seen |= told
+    return chosen
