@@ -32,7 +32,7 @@ def test_claimed_keys_are_unique(query: str) -> None:
         claimed = {tuple(sorted(key)) for key in plan.relation_type.keys}
         assert claimed >= KEYED[query]
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=33, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         found = [rows_of(plan, data) for plan in plans]

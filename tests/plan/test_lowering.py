@@ -15,7 +15,7 @@ from tests.plan.random_plans import contents, relations, times
 from tests.plan.reference import Rows, Undefined, maintained_rows, rows_of, snapshot_rows
 
 random_plans = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -52,11 +53,17 @@ collections = st.fixed_dictionaries(
 )
 
 
+@cache
 def bound(name: str) -> Relation:
     project = Project()
     for view, query in VIEWS.items():
         project.add_view(view, query)
     return bind(QUERIES[name], project=project).relation
+
+
+@cache
+def shared(relation: Relation) -> Relation:
+    return PIPELINE[0].run(relation)
 
 
 def expected_rows(relation: Relation, data: dict[str, Rows]) -> Rows | None:
@@ -78,7 +85,7 @@ def test_optimizing_and_lowering_keep_every_row(name: str) -> None:
     maintained = lower_to_maintained_plan(optimized, relation.relation_type.names)
     snapshot = lower_to_snapshot_plan(optimized)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=13, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         expected = expected_rows(relation, data)
@@ -96,10 +103,10 @@ def test_each_transform_alone_keeps_every_row(one: Pass) -> None:
     relations = {name: bound(name) for name in QUERIES}
     relations["negated"] = Union((Negate(bound("join_equivalences")), bound("flatten_unions")))
     if one.name != "share_subplans":
-        relations = {name: PIPELINE[0].run(relation) for name, relation in relations.items()}
+        relations = {name: shared(relation) for name, relation in relations.items()}
     after = {name: one.run(relation) for name, relation in relations.items()}
 
-    @settings(max_examples=5, deadline=None)
+    @settings(max_examples=3, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         for name, relation in relations.items():
