@@ -26,7 +26,10 @@ def panic(folder: Path) -> BaseException:
     return raised.value
 
 
-@pytest.fixture(params=["panic", "protobuf", "arrow", "sqlalchemy", "system", "python"])
+FOREIGN = ("panic", "protobuf", "arrow", "sqlalchemy", "system", "python")
+
+
+@pytest.fixture(params=FOREIGN)
 def foreign(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> BaseException:
     errors = {
         "protobuf": DecodeError("x"),
@@ -45,7 +48,15 @@ def raising(error: BaseException) -> Any:
     return fail
 
 
-@pytest.mark.parametrize("inlined_rows", [0, 1_000])
+@pytest.mark.parametrize(
+    ("foreign", "inlined_rows"),
+    [
+        pytest.param(one, rows, marks=() if bool(rows) == number % 2 else pytest.mark.deep)
+        for number, one in enumerate(FOREIGN)
+        for rows in (0, 1_000)
+    ],
+    indirect=["foreign"],
+)
 def test_errors_of_reads_writes_and_steps_are_ours(
     foreign: BaseException,
     sparkless: Connection,

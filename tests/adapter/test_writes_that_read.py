@@ -36,6 +36,12 @@ def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
     return Project.load(tmp_path)
 
 
+#: On PostgreSQL only in the deep run.
+ON_SQLITE = pytest.mark.parametrize(
+    "project", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture
 def engine(project: Project) -> Iterator[Engine]:
     with Engine(project) as opened:
@@ -81,6 +87,7 @@ def test_crossed_deletes_leave_one_of_the_tables(engine: Engine, once_before_the
     assert (rows(engine, "SELECT n FROM a"), rows(engine, "SELECT n FROM b")) == ([(1,)], [])
 
 
+@ON_SQLITE
 def test_an_update_sets_what_a_subquery_finds_when_it_takes_effect(
     engine: Engine, once_before_the_seal: Callable[..., None]
 ) -> None:
@@ -92,6 +99,7 @@ def test_an_update_sets_what_a_subquery_finds_when_it_takes_effect(
     assert rows(engine, "SELECT n FROM a") == [(2,)]
 
 
+@ON_SQLITE
 def test_what_a_plain_view_reads_is_read_by_the_write(
     engine: Engine, once_before_the_seal: Callable[..., None]
 ) -> None:
@@ -102,6 +110,7 @@ def test_what_a_plain_view_reads_is_read_by_the_write(
     assert rows(engine, "SELECT n FROM a") == [(1,)]
 
 
+@ON_SQLITE
 def test_a_write_to_what_a_view_is_computed_from_counts_as_one_to_the_view(
     engine: Engine, once_before_the_seal: Callable[..., None]
 ) -> None:
@@ -113,12 +122,14 @@ def test_a_write_to_what_a_view_is_computed_from_counts_as_one_to_the_view(
     assert rows(engine, "SELECT n FROM a") == [(7,), (8,)]
 
 
+@ON_SQLITE
 def test_what_returning_reads_is_read_by_the_write(engine: Engine, once_before_the_seal: Callable[..., None]) -> None:
     once_before_the_seal("INSERT INTO b VALUES (7)")
     result = Session(engine).execute("INSERT INTO a VALUES (1) RETURNING n, (SELECT count(*) FROM b)")
     assert result.rows == ((1, 1),)
 
 
+@ON_SQLITE
 def test_a_table_that_was_read_cannot_be_written_before_the_write_took_effect(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +156,7 @@ def time_of(engine: Engine, table: str) -> int:
     return max(batch.upper.only for batch in engine.catalog.batches(id))
 
 
+@ON_SQLITE
 def test_a_reader_who_closes_the_table_makes_a_write_no_longer_read_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +182,7 @@ def test_a_reader_who_closes_the_table_makes_a_write_no_longer_read_again(
     assert rows(engine, "SELECT n FROM a") == [(1,), (1,)]
 
 
+@ON_SQLITE
 def test_a_write_that_loses_until_its_deadline_is_a_serialization_failure(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +209,10 @@ def test_a_write_that_loses_until_its_deadline_is_a_serialization_failure(
     assert rows(engine, "SELECT n FROM a") == []
 
 
-def test_writes_that_read_one_another_from_many_sessions_count_without_gaps(project: Project, engine: Engine) -> None:
+@pytest.mark.parametrize("each", [3, pytest.param(5, marks=pytest.mark.deep)])
+def test_writes_that_read_one_another_from_many_sessions_count_without_gaps(
+    project: Project, engine: Engine, each: int
+) -> None:
     """Each session inserts how many rows there are, as often as it can: whatever the order, they are 0, 1, 2, ..."""
     start = Barrier(4)
 
@@ -204,15 +220,16 @@ def test_writes_that_read_one_another_from_many_sessions_count_without_gaps(proj
         with Engine(project) as own:
             session = Session(own)
             start.wait()
-            for _ in range(5):
+            for _ in range(each):
                 session.execute("INSERT INTO a SELECT count(*) FROM a")
 
     with ThreadPoolExecutor() as pool:
         for one in [pool.submit(count) for _ in range(4)]:
             one.result()
-    assert rows(engine, "SELECT n FROM a") == [(n,) for n in range(20)]
+    assert rows(engine, "SELECT n FROM a") == [(n,) for n in range(4 * each)]
 
 
+@ON_SQLITE
 def test_a_write_and_what_it_reads_are_of_one_timeline(engine: Engine) -> None:
     session = Session(engine)
     session.execute("CREATE TABLE far (n integer) IN TIMELINE other")
@@ -249,6 +266,7 @@ def test_the_time_of_a_write_is_one_that_the_oracle_has_handed_out(project: Proj
         assert now >= clock.now_ms() + 2000
 
 
+@ON_SQLITE
 def test_a_view_that_changes_with_the_clock_is_right_when_the_write_takes_effect(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,8 +123,21 @@ def content(node: Physical, histories: Histories, as_of: int, upper: int) -> lis
     return told(found)
 
 
-@pytest.mark.parametrize("is_looked_up", [False, True], ids=["read whole", "looked up by key"])
-@pytest.mark.parametrize("shape", SHAPES)
+#: Of two ways, each shape goes one; both are deep.
+ALTERNATING = [
+    (shape, is_other, () if number % 2 == is_other else pytest.mark.deep)
+    for number, shape in enumerate(SHAPES)
+    for is_other in (False, True)
+]
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_looked_up"),
+    [
+        pytest.param(shape, way, id=f"{shape}-{'looked up by key' if way else 'read whole'}", marks=marks)
+        for shape, way, marks in ALTERNATING
+    ],
+)
 def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool) -> None:
     node, source = SHAPES[shape](), random.Random(len(shape))
     assert not why_spark(node)
@@ -143,14 +156,16 @@ def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool
 
 
 @pytest.mark.parametrize(
-    "budget",
-    [Budget(), Budget(portion_rows=5, joined_rows=300, made_rows=10)],
-    ids=["at once", "in portions"],
+    ("shape", "in_portions"),
+    [
+        pytest.param(shape, not way, id=f"{shape}-{'at once' if way else 'in portions'}", marks=marks)
+        for shape, way, marks in ALTERNATING
+    ],
 )
-@pytest.mark.parametrize("shape", SHAPES)
 def test_all_updates_from_the_beginning_are_the_recomputed_contents(
-    shape: str, budget: Budget, monkeypatch: pytest.MonkeyPatch
+    shape: str, in_portions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    budget = Budget(portion_rows=5, joined_rows=300, made_rows=10) if in_portions else Budget()
     node = SHAPES[shape]()
     histories = Histories(random_histories(seed=8), random.Random(0))
     monkeypatch.setattr(portions, "_LEAST", 1)

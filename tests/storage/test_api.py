@@ -70,6 +70,12 @@ def at(time: int) -> Antichain[int]:
     return Antichain.of(EPOCH_MS, time)
 
 
+#: On PostgreSQL only in the deep run.
+ON_SQLITE = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
 @pytest.fixture
 def shards(tmp_path: Path) -> LocalShards:
     return LocalShards(tmp_path)
@@ -187,6 +193,7 @@ def check_random_commands(
 # ---- write capabilities
 
 
+@ON_SQLITE
 def test_an_interval_that_two_writers_fill_is_readable_once_both_have(catalog: Catalog, storage: Storage) -> None:
     read, one = created(storage)
     other = storage.clone_capability(one)
@@ -200,6 +207,7 @@ def test_an_interval_that_two_writers_fill_is_readable_once_both_have(catalog: C
     assert Update((1, 1), 7, 1) in updates_in(storage.subscribe_at(read, up_to=10))
 
 
+@ON_SQLITE
 def test_a_read_of_everything_ends_at_the_upper(catalog: Catalog, shards: LocalShards, storage: Storage) -> None:
     read, one = created(storage)
     other = storage.clone_capability(one)
@@ -209,12 +217,14 @@ def test_a_read_of_everything_ends_at_the_upper(catalog: Catalog, shards: LocalS
         assert frame.column("mz_timestamp").to_pylist() == [2]
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("name", ["mz_bucket", "mz_error", "a\0b", "\ud800", ".a", "../a", "a b", "V"])
 def test_a_name_that_no_shard_can_hold_is_refused(storage: Storage, name: str) -> None:
     with pytest.raises(WrongDefinition, match="whose name a shard cannot hold"):
         storage.create(storage.new_id(), CollectionDescription("t", (Column(name, INT4), Column("v", INT4))))
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("name", ["/a", "é", "mz_column_2"])
 def test_an_odd_name_is_stored_and_read(storage: Storage, name: str) -> None:
     read, write = storage.create(storage.new_id(), CollectionDescription("t", (Column(name, INT4), Column("v", INT4))))
@@ -245,6 +255,7 @@ def test_an_append_that_is_refused_leaves_nothing(catalog: Catalog, storage: Sto
     assert updates_in(storage.subscribe_at(read, up_to=5)) == {Update((1, 1), 2, 1)}
 
 
+@ON_SQLITE
 def test_an_append_whose_answer_was_lost_tells_so_when_it_is_tried_again(storage: Storage) -> None:
     _, write = created(storage)
     storage.append(write, [((1, 1), 2, 1)], at(5))
@@ -253,6 +264,7 @@ def test_an_append_whose_answer_was_lost_tells_so_when_it_is_tried_again(storage
     assert "has taken effect" in str(error.value.detail)
 
 
+@ON_SQLITE
 def test_an_append_whose_batch_was_swept_is_lost_and_can_be_done_again(
     catalog: Catalog, tmp_path: Path, clock: ManualClock
 ) -> None:
@@ -301,6 +313,7 @@ def test_an_expired_writer_blocks_nobody_and_writes_nothing(
 # ---- ends
 
 
+@ON_SQLITE
 def test_a_complete_collection_is_read_for_ever_and_written_never(catalog: Catalog, storage: Storage) -> None:
     read, one = created(storage)
     id = read.collection
@@ -323,6 +336,7 @@ def test_a_complete_collection_is_read_for_ever_and_written_never(catalog: Catal
     assert rows(messages[0]) == [Update((1, 1), 10**9, 1)]
 
 
+@ON_SQLITE
 def test_a_collection_that_nobody_will_read_again_is_gone_with_its_id(catalog: Catalog, storage: Storage) -> None:
     read, write = created(storage)
     id = read.collection
@@ -340,6 +354,7 @@ def test_a_collection_that_nobody_will_read_again_is_gone_with_its_id(catalog: C
         storage.create(id, CollectionDescription("t", COLUMNS))
 
 
+@ON_SQLITE
 def test_retention_and_dependants_keep_what_no_capability_holds(catalog: Catalog, storage: Storage) -> None:
     kept, write = created(storage, retention_ms=3)
     storage.append(write, [((1, 1), 2, 1)], at(10))
@@ -352,6 +367,7 @@ def test_retention_and_dependants_keep_what_no_capability_holds(catalog: Catalog
     assert catalog.collection(read.collection).since == at(0)
 
 
+@ON_SQLITE
 def test_dropping_capabilities_or_letting_them_expire_ends_nothing(
     catalog: Catalog, storage: Storage, clock: ManualClock
 ) -> None:
@@ -383,6 +399,7 @@ def test_ids_come_from_the_catalog_and_denote_one_collection_for_good(storage: S
     assert len({storage.new_id() for _ in range(5)} | {read.collection}) == 6
 
 
+@ON_SQLITE
 def test_what_the_engine_writes_is_written_by_nobody_else(catalog: Catalog, storage: Storage) -> None:
     table = catalog.create_object(NewObject("x", "table", "", "t", COLUMNS)).id
     catalog.seal([Seal(table, at(0), at(5))])
@@ -396,6 +413,7 @@ def test_what_the_engine_writes_is_written_by_nobody_else(catalog: Catalog, stor
 # ---- subscriptions
 
 
+@ON_SQLITE
 def test_a_subscription_sends_the_contents_then_updates_with_progress_in_line(storage: Storage) -> None:
     read, write = created(storage)
     write = storage.append(write, [((1, 1), 1, 1), ((1, 1), 2, 1), ((2, 2), 2, 1), ((2, 2), 4, -1)], at(5))
@@ -417,6 +435,7 @@ def test_a_subscription_sends_the_contents_then_updates_with_progress_in_line(st
         assert list(messages) == [Upper(NEVER)]
 
 
+@ON_SQLITE
 def test_a_subscription_without_snapshot_sends_what_comes_after(storage: Storage) -> None:
     read, write = created(storage)
     storage.append(write, [((1, 1), 1, 1), ((1, 1), 2, 1), ((2, 2), 3, 1)], at(5))
@@ -425,6 +444,7 @@ def test_a_subscription_without_snapshot_sends_what_comes_after(storage: Storage
     assert list(storage.subscribe_at(read, as_of=2, up_to=2)) == []
 
 
+@ON_SQLITE
 def test_filter_and_projection_are_pushed_down_and_errors_pass(storage: Storage) -> None:
     read, write = created(storage)
     updates = [((1, 7), 1, 1), ((1, 8), 1, 1), ((2, 7), 1, 1), ((1, 7), 2, -1), ((1, 9), 2, 1)]
@@ -443,6 +463,7 @@ def test_filter_and_projection_are_pushed_down_and_errors_pass(storage: Storage)
         storage.subscribe_at(read, columns=["w"])
 
 
+@ON_SQLITE
 def test_a_subscription_waits_for_times_that_are_not_known_yet(catalog: Catalog, shards: LocalShards) -> None:
     storage = Storage(catalog, shards, holder="test", lease_ms=None, clock=SYSTEM_CLOCK)
     read, write = created(storage)
@@ -459,6 +480,7 @@ def test_a_subscription_waits_for_times_that_are_not_known_yet(catalog: Catalog,
         assert isinstance(next(messages), Updates)  # it goes on after its deadline
 
 
+@ON_SQLITE
 def test_a_consumer_can_cancel_while_it_waits(catalog: Catalog, shards: LocalShards) -> None:
     storage = Storage(catalog, shards, holder="test", lease_ms=None, clock=SYSTEM_CLOCK)
     read, _ = created(storage)
@@ -470,6 +492,7 @@ def test_a_consumer_can_cancel_while_it_waits(catalog: Catalog, shards: LocalSha
     assert catalog.validate(read.token).frontier == at(0)  # the capability stays
 
 
+@ON_SQLITE
 @pytest.mark.parametrize("cancelled", ["dropped", "expired", "downgraded"])
 def test_the_other_side_can_cancel_and_the_error_says_how(
     catalog: Catalog, storage: Storage, clock: ManualClock, cancelled: str
@@ -497,6 +520,7 @@ def test_the_other_side_can_cancel_and_the_error_says_how(
     assert error.value.hint
 
 
+@ON_SQLITE
 def test_a_table_is_subscribed_to_like_anything_else(catalog: Catalog, shards: LocalShards, storage: Storage) -> None:
     table = catalog.create_object(NewObject("x", "table", "", "t", COLUMNS))
     row = catalog.collection(table.id)
@@ -517,6 +541,7 @@ def test_a_table_is_subscribed_to_like_anything_else(catalog: Catalog, shards: L
 # ---- bearers
 
 
+@ON_SQLITE
 def test_no_message_and_no_listing_shows_a_token(catalog: Catalog, storage: Storage, clock: ManualClock) -> None:
     read, write = created(storage)
     secrets = [one.token.partition(".")[2] for one in (read, write)]
@@ -537,6 +562,7 @@ def test_no_message_and_no_listing_shows_a_token(catalog: Catalog, storage: Stor
     assert not [one for one in told for secret in secrets if secret in one]
 
 
+@ON_SQLITE
 def test_the_diagnostics_say_who_holds_what(catalog: Catalog, storage: Storage, clock: ManualClock) -> None:
     read, write = created(storage)
     write = storage.append(write, [((1, 1), 2, 1)], at(5))
@@ -555,6 +581,7 @@ def test_the_diagnostics_say_who_holds_what(catalog: Catalog, storage: Storage, 
     ]
 
 
+@ON_SQLITE
 def test_renewed_keeps_capabilities_alive(url: str, shards: LocalShards) -> None:
     lease_ms = 3_000  # a third of it is what a busy machine may keep the renewing thread from its work
     with Catalog.open(url) as catalog:
@@ -570,6 +597,7 @@ def test_renewed_keeps_capabilities_alive(url: str, shards: LocalShards) -> None
                 catalog.validate(idle.token)
 
 
+@ON_SQLITE
 def test_what_others_hold_stays_readable_after_a_drop_until_they_let_it_go(
     catalog: Catalog, shards: LocalShards, storage: Storage
 ) -> None:
@@ -602,6 +630,7 @@ def test_what_others_hold_stays_readable_after_a_drop_until_they_let_it_go(
         assert catalog.known_batches(made.id) == frozenset()
 
 
+@ON_SQLITE
 def test_what_is_dropped_ends_when_the_last_lease_on_it_has_run_out(
     catalog: Catalog, storage: Storage, clock: ManualClock
 ) -> None:
@@ -613,6 +642,7 @@ def test_what_is_dropped_ends_when_the_last_lease_on_it_has_run_out(
     assert catalog.collection(table).since == NEVER
 
 
+@ON_SQLITE
 def test_the_last_reader_ends_no_writer(catalog: Catalog, shards: LocalShards, storage: Storage) -> None:
     read, write = created(storage)
     write = storage.append(write, [((1, 1), 2, 1)], at(5))

@@ -150,14 +150,25 @@ def running_bucket() -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture(
-    params=[
-        "local",
-        pytest.param("spark", marks=pytest.mark.timeout(600)),
-        "local in a bucket",
-        pytest.param("spark in a bucket", marks=[pytest.mark.timeout(600), pytest.mark.deep]),
-    ]
+HARNESSES = (
+    "local",
+    pytest.param("spark", marks=pytest.mark.timeout(600)),
+    "local in a bucket",
+    pytest.param("spark in a bucket", marks=[pytest.mark.timeout(600), pytest.mark.deep]),
 )
+#: What `test_spark_shards.py` tells of Spark's, too, and other tests here do; deep.
+MOSTLY_LOCAL = pytest.mark.parametrize(
+    "harness",
+    [
+        pytest.param(one, marks=[pytest.mark.timeout(600), pytest.mark.deep]) if one == "spark" else one
+        for one in ("local", "spark", "local in a bucket")
+    ]
+    + [HARNESSES[-1]],
+    indirect=True,
+)
+
+
+@pytest.fixture(params=HARNESSES)
 def harness(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Harness]:
     def place() -> ShardPlace:
         if "bucket" not in request.param:
@@ -230,6 +241,7 @@ def test_reading_nothing_gives_an_empty_frame_with_its_schema(harness: Harness) 
     assert list(harness.shards.read(shard, [], columns=["v"]).columns)[:1] != []
 
 
+@MOSTLY_LOCAL
 def test_only_listed_batches_exist(harness: Harness) -> None:
     shard = collection()
     harness.shards.create(shard)
@@ -241,6 +253,7 @@ def test_only_listed_batches_exist(harness: Harness) -> None:
     assert harness.updates(found) == expected([((1, "x"), 1, 1, None), ((3, "x"), 3, 1, None)])
 
 
+@MOSTLY_LOCAL
 def test_times_and_columns_are_chosen(harness: Harness) -> None:
     shard = collection()
     harness.shards.create(shard)
@@ -276,6 +289,7 @@ def test_names_of_columns_may_be_odd(harness: Harness) -> None:
     assert harness.updates(harness.shards.read(shard, [batch(1, stats)])) == expected(updates)
 
 
+@MOSTLY_LOCAL
 def test_wide_tables_keep_their_error_count(harness: Harness) -> None:
     columns = tuple(Column(f"c{n}", INT4) for n in range(60))
     shard = collection(columns)
@@ -302,6 +316,7 @@ def test_a_missing_batch_is_an_error_and_never_an_empty_answer(harness: Harness)
         harness.updates(harness.shards.read(shard, [batch(1, stats)]))
 
 
+@MOSTLY_LOCAL
 def test_deleting_leaves_other_batches_and_no_files(harness: Harness, tmp_path: Path) -> None:
     shard = collection()
     harness.shards.create(shard)
@@ -422,6 +437,7 @@ def test_a_merge_compacts_to_since_and_keeps_what_is_after(harness: Harness) -> 
     assert harness.updates(harness.shards.read(shard, parts)) == expected(one + two)
 
 
+@MOSTLY_LOCAL
 def test_a_merge_of_what_cancels_commits_nothing(harness: Harness) -> None:
     shard = collection()
     harness.shards.create(shard)
@@ -433,6 +449,7 @@ def test_a_merge_of_what_cancels_commits_nothing(harness: Harness) -> None:
     assert harness.shards.stored_batches(shard) == {1, 2}
 
 
+@MOSTLY_LOCAL
 def test_creating_twice_keeps_the_rows(harness: Harness) -> None:
     shard = collection()
     harness.shards.create(shard)
@@ -590,6 +607,7 @@ def stored(harness: Harness, shard: CollectionRow, one: Batch) -> list[pq.Parque
     return [pq.ParquetFile(harness.place.root / shard.shard / file.path) for file in files]
 
 
+@MOSTLY_LOCAL
 def test_numerics_of_18_digits_are_integers_in_the_files(harness: Harness) -> None:
     shard = collection(NUMERICS)
     stats = harness.shards.append(shard, BatchId(1), harness.frame(NUMERICS, EVERY_LENGTH))
@@ -604,6 +622,7 @@ def test_numerics_of_18_digits_are_integers_in_the_files(harness: Harness) -> No
     assert present == {"mz_short_whole": 6, "mz_short_cents_": 6, "mz_short_fine": 6}
 
 
+@MOSTLY_LOCAL
 def test_a_table_from_before_has_its_numerics_in_one_column(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     shard = collection(NUMERICS)
     with monkeypatch.context() as before:

@@ -36,7 +36,13 @@ def resident_mb() -> int:
 
 @pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=[pytest.mark.deep, pytest.mark.timeout(300)])])
 @pytest.mark.parametrize(
-    ("script", "mode"), [("look up", "simple"), ("look up", "prepared"), ("write", "extended"), ("write", "simple")]
+    ("script", "mode"),
+    [
+        ("look up", "simple"),
+        ("look up", "prepared"),
+        ("write", "extended"),
+        pytest.param("write", "simple", marks=pytest.mark.deep),
+    ],
 )
 def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, mode: str, seconds: int) -> None:
     with psycopg.connect(dsn(served), autocommit=True) as connection:
