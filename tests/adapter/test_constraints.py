@@ -61,9 +61,11 @@ STATEMENTS = (
 )
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.deep) for one in range(1, 30))])
+@pytest.mark.parametrize(
+    ("seed", "statements"), [(0, 36), *(pytest.param(one, 60, marks=pytest.mark.deep) for one in range(30))]
+)
 def test_tables_with_constraints_do_what_they_do_in_postgres(
-    postgres: Postgres, evaluated: Connection, seed: int
+    postgres: Postgres, evaluated: Connection, seed: int, statements: int
 ) -> None:
     random_ = random.Random(seed)
     with postgres.connect() as theirs:
@@ -71,7 +73,7 @@ def test_tables_with_constraints_do_what_they_do_in_postgres(
         theirs.execute(TABLE)
         evaluated.execute(TABLE)
         outcomes = set()
-        for _ in range(60):
+        for _ in range(statements):
             statement = random_.choice(STATEMENTS)
             while "{row}" in statement:
                 statement = statement.replace("{row}", random_.choice(ROWS), 1)
@@ -128,7 +130,8 @@ def test_copy_meets_constraints_and_defaults(evaluated: Connection, tmp_path: Pa
     assert found == [(1, "xy", "1.50", None), (7, "b7", "1.50", None), (8, "b8", "1.50", None)]
 
 
-def test_of_many_that_insert_one_key_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("keys", [3, pytest.param(5, marks=pytest.mark.deep)])
+def test_of_many_that_insert_one_key_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
     evaluate_peeks(monkeypatch)
     (tmp_path / "mz.toml").write_text('[writes]\ndeadline = "2 min"\n')
     project = Project.load(tmp_path)
@@ -140,7 +143,7 @@ def test_of_many_that_insert_one_key_one_does(tmp_path: Path, monkeypatch: pytes
         def insert(number: int) -> None:
             with Connection(Engine(project, holder=f"writer {number}"), Isolation.STRICT_SERIALIZABLE) as own:
                 start.wait(60)
-                for key in range(5):
+                for key in range(keys):
                     try:
                         own.execute("INSERT INTO t VALUES (?, ?)", (key, number))
                         outcomes.append("done")
@@ -153,9 +156,9 @@ def test_of_many_that_insert_one_key_one_does(tmp_path: Path, monkeypatch: pytes
             one.start()
         for one in threads:
             one.join(120)
-        assert sorted(outcomes) == ["done"] * 5 + ["twice"] * 15
-        assert connection.execute("SELECT count(*) FROM t WHERE a < 5").fetchall() == [(5,)]
-        assert connection.execute("SELECT b FROM t WHERE a = 99").fetchall() == [(20,)]
+        assert sorted(outcomes) == ["done"] * keys + ["twice"] * 3 * keys
+        assert connection.execute("SELECT count(*) FROM t WHERE a < 5").fetchall() == [(keys,)]
+        assert connection.execute("SELECT b FROM t WHERE a = 99").fetchall() == [(4 * keys,)]
 
 
 def test_a_key_serves_the_planner(evaluated: Connection) -> None:

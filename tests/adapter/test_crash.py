@@ -265,7 +265,10 @@ def children() -> Iterator[Children]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("rounds", "each"), [(2, 3), pytest.param(len(ROUNDS), 1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("rounds", "each"),
+    [(2, 4), pytest.param(2, 3, marks=pytest.mark.deep), pytest.param(len(ROUNDS), 1, marks=pytest.mark.deep)],
+)
 def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Children, rounds: int, each: int) -> None:
     for number, kills in enumerate(ROUNDS[:rounds]):
         world.inline(1_000 if number else 0)

@@ -142,8 +142,8 @@ def test_a_query_that_is_subscribed_to_reads_the_index(connection: Connection) -
 @pytest.mark.parametrize(
     ("catalog", "orders"),
     [
-        ("sqlite", 5),
-        ("postgresql", 12),
+        ("sqlite", 9),
+        pytest.param("postgresql", 12, marks=pytest.mark.deep),
         *(pytest.param(one, 1, marks=pytest.mark.deep) for one in ("sqlite", "postgresql")),
     ],
 )

@@ -143,8 +143,17 @@ def read(project: Project, over: Event) -> int:
     return times
 
 
-@pytest.mark.parametrize("catalog", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("seconds", [4, pytest.param(300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])])
+@pytest.mark.parametrize(
+    ("seconds", "catalog"),
+    [
+        (3, "sqlite"),
+        pytest.param(4, "postgresql", marks=pytest.mark.deep),
+        *(
+            pytest.param(300, one, marks=[pytest.mark.deep, pytest.mark.timeout(900)])
+            for one in ("sqlite", "postgresql")
+        ),
+    ],
+)
 def test_a_bound_file_is_read_as_it_was_bound_or_not_at_all(
     request: pytest.FixtureRequest, tmp_path: Path, catalog: str, seconds: int
 ) -> None:

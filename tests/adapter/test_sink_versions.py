@@ -81,7 +81,7 @@ def versions(connection: Connection) -> dict[str, tuple[Any, ...]]:
     return {name: tuple(rest) for name, *rest in rows}
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.deep), 1])
 def test_what_belongs_together_is_one_moment(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     make(tmp_path)

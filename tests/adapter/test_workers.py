@@ -99,13 +99,14 @@ def contents(connection: Connection, *, by_query: bool = False) -> dict[str, obj
     return found
 
 
-def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBudget) -> None:
+@pytest.mark.parametrize("steps", [2, pytest.param(4, marks=pytest.mark.deep)])
+def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBudget, steps: int) -> None:
     """What is little and what is too much for the catalog, and is written to the shards; each object in one place."""
     set_budget(shared_objects=1)
     dice = random.Random(3)
     with opened(tmp_path / "project", 2, "[writes]\ninline_rows = 20\n") as connection:
         is_written = set[bool]()
-        for _ in range(4):
+        for _ in range(steps):
             change(connection, dice)
             report = stepped(connection)
             advanced = [one for one in report.collections if one.outcome is Outcome.ADVANCED]

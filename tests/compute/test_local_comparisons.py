@@ -34,7 +34,7 @@ def rows(connection: Connection, query: str) -> Counter[tuple[object, ...]] | No
         return None
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_views_hold_what_their_queries_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget, seed: int
 ) -> None:

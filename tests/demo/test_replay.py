@@ -31,7 +31,7 @@ from tests.demo.reference import Reference
 ROOT = Path(__file__).resolve().parents[2]
 #: How many days are replayed, and who computes.
 REPLAYS = (
-    (1, EngineSetting.AUTO),
+    pytest.param(1, EngineSetting.AUTO, marks=pytest.mark.deep),
     pytest.param(3, EngineSetting.AUTO, marks=pytest.mark.deep),
     pytest.param(1, EngineSetting.SPARK, marks=pytest.mark.deep),
     (3, EngineSetting.LOCAL),

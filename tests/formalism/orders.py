@@ -110,4 +110,4 @@ PENTAGON = _order("pentagon", Pentagon(), "1")
 ORDERS = [TOTAL, PARTIAL, NESTED, PENTAGON]
 
 over_every_order = pytest.mark.parametrize("order", ORDERS, ids=str)
-law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+law = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])

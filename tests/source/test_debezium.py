@@ -40,7 +40,7 @@ def wrapped(line: str) -> str:
     return f'{{"schema": {{"type": "struct", "fields": []}}, "payload": {line}}}'
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(one, marks=pytest.mark.deep) for one in (1, 2))])
 def test_a_source_of_changes_is_the_table(connection: Connection, tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     connection.execute(CREATE)

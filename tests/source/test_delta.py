@@ -405,9 +405,13 @@ def follow(
         assert held(connection, at=tick) == wanted
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 5))])
-def test_whatever_is_committed_the_source_is_the_table(connection: Connection, table: Path, seed: int) -> None:
-    follow(connection, table, seed, 30)
+@pytest.mark.parametrize(
+    ("seed", "commits"), [(0, 18), *(pytest.param(n, 30, marks=pytest.mark.deep) for n in range(5))]
+)
+def test_whatever_is_committed_the_source_is_the_table(
+    connection: Connection, table: Path, seed: int, commits: int
+) -> None:
+    follow(connection, table, seed, commits)
 
 
 @pytest.mark.deep

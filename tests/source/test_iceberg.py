@@ -358,11 +358,13 @@ def follow(
         assert held(connection, at=tick) == wanted
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.deep) for n in range(1, 5))])
+@pytest.mark.parametrize(
+    ("seed", "commits"), [(0, 10), *(pytest.param(n, 16, marks=pytest.mark.deep) for n in range(5))]
+)
 def test_whatever_is_committed_the_source_is_the_table(
-    lake: Connection, catalog: SqlCatalog, duck: duckdb.DuckDBPyConnection, seed: int
+    lake: Connection, catalog: SqlCatalog, duck: duckdb.DuckDBPyConnection, seed: int, commits: int
 ) -> None:
-    follow(lake, catalog, duck, seed, 16)
+    follow(lake, catalog, duck, seed, commits)
 
 
 @pytest.mark.deep

@@ -250,7 +250,8 @@ def test_parquet_strings_become_those_of_the_column(spark: SparkSession, tmp_pat
     ]
 
 
-def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("many", "block"), [(8_000, "32k"), pytest.param(20_000, "64k", marks=pytest.mark.deep)])
+def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_path: Path, many: int, block: str) -> None:
     """Files that Spark cuts into many blocks, packed with many others into partitions."""
     rng, n, wanted = random.Random(3), 0, []
     files: dict[int, list[BoundFile]] = {}
@@ -258,7 +259,7 @@ def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_pat
         files[tick] = []
         for name in ["big", *[f"{i:02d} small" for i in range(12)]]:
             lines = []
-            for _ in range(20_000 if name == "big" else rng.randrange(40)):
+            for _ in range(many if name == "big" else rng.randrange(40)):
                 n += 1
                 lines.append(json.dumps({"i": n, "pad": "é" * rng.randrange(30)}, ensure_ascii=False))
             path = f"{tick} {name}"
@@ -267,7 +268,7 @@ def test_order_and_line_numbers_hold_in_split_files(spark: SparkSession, tmp_pat
     source = FileSource(InFolder(tmp_path), "*", "json", (Column("i", INT8), Column("pad", TEXT)))
     setting = "spark.sql.files.maxPartitionBytes"
     before = spark.conf.get(setting)
-    spark.conf.set(setting, "64k")
+    spark.conf.set(setting, block)
     try:
         frame = source.read(spark, bind(files))
         rows = frame.orderBy("mz_timestamp", "mz_path", "mz_block", "mz_row").collect()

@@ -126,9 +126,10 @@ class Database:
             place = end
 
 
+@pytest.mark.parametrize("seeds", [50, pytest.param(150, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("block", CONNECTORS)
-def test_what_is_told_again_changes_nothing(block: Callable[[int, int], Block]) -> None:
-    for seed in range(150):
+def test_what_is_told_again_changes_nothing(block: Callable[[int, int], Block], seeds: int) -> None:
+    for seed in range(seeds):
         database = Database(Random(seed), block)
         known: dict[int, str] = {}
         table: dict[int, str] = {}

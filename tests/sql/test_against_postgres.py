@@ -29,9 +29,10 @@ def test_queries_say_what_postgres_says(postgres: Postgres) -> None:
         assert differences(postgres, filled(postgres, seed), pairs) == []
 
 
-def test_random_queries_say_what_postgres_says(postgres: Postgres) -> None:
+@pytest.mark.parametrize("count", [200, pytest.param(400, marks=pytest.mark.deep)])
+def test_random_queries_say_what_postgres_says(postgres: Postgres, count: int) -> None:
     queries = Queries(random.Random(1))
-    assert differences(postgres, filled(postgres, 1), [queries.query() for _ in range(400)]) == []
+    assert differences(postgres, filled(postgres, 1), [queries.query() for _ in range(count)]) == []
 
 
 @pytest.mark.deep

@@ -168,9 +168,10 @@ def referee(postgres: Postgres) -> Iterator[Referee]:
         yield answer
 
 
+@pytest.mark.parametrize("size", [90, pytest.param(200, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_long_expressions_are_as_in_postgresql(connection: Connection, referee: Referee, shape: str) -> None:
-    query = SHAPES[shape](200)
+def test_long_expressions_are_as_in_postgresql(connection: Connection, referee: Referee, shape: str, size: int) -> None:
+    query = SHAPES[shape](size)
     assert _here(connection, query) == referee(query)
 
 
@@ -283,13 +284,14 @@ MEASURED = [
 ]
 
 
+@pytest.mark.parametrize("least", [50, pytest.param(100, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("shape", MEASURED)
-def test_long_expressions_take_time_by_their_length(connection: Connection, shape: str) -> None:
+def test_long_expressions_take_time_by_their_length(connection: Connection, shape: str, least: int) -> None:
     def cost(size: int) -> float:
         return calls(lambda: _here(connection, SHAPES[shape](size)))
 
-    cost(100)
-    assert exponent(cost, (100, 200, 400), times=1) < 1.2
+    cost(least)
+    assert exponent(cost, (least, 2 * least, 4 * least), times=1) < 1.2
 
 
 #: What is long, and looked for in a set.

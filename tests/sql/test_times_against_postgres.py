@@ -102,7 +102,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_times_and_intervals_are_those_of_postgres(postgres: Postgres, seed: int) -> None:
     data = tables(seed)
     postgres.run("DROP TABLE IF EXISTS t, v, z;" + script(data))

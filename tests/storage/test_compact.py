@@ -183,7 +183,7 @@ COMMANDS = st.lists(
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=26, deadline=None)
 @given(COMMANDS)
 def test_the_shard_reads_as_its_specification_does(
     tmp_path_factory: pytest.TempPathFactory, commands: list[tuple[str, int, list[object] | None]]

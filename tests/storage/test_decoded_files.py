@@ -192,7 +192,7 @@ def test_what_is_deleted_is_forgotten(tmp_path: Path) -> None:
     assert entries(folder) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(one, marks=pytest.mark.deep) for one in (2, 3))])
 def test_reads_are_the_same_with_and_without(tmp_path: Path, seed: int) -> None:
     """Whatever is asked for, by several processes one after the other, of batches that come and go."""
     dice, row = random.Random(seed), collection(COLUMNS)

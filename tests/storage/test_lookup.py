@@ -118,7 +118,7 @@ def _evaluated(predicate: Scalar, row: Sequence[Any]) -> Any:
     raise AssertionError(predicate)
 
 
-@settings(max_examples=400)
+@settings(max_examples=260)
 @given(st.lists(_PREDICATES, min_size=1, max_size=3), _ROWS)
 def test_a_lookup_finds_exactly_the_rows_that_pass(predicates: list[Scalar], rows: list[tuple[Any, ...]]) -> None:
     lookup = Lookup.of(predicates, _COLUMNS)
