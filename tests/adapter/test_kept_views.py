@@ -231,7 +231,15 @@ def test_errors_of_the_view_are_those_of_all_that_read_its_index(connection: Con
     assert rows(connection, "SELECT * FROM m") == Counter({(1,): 1, (2,): 1, (5,): 1, (7,): 1})
 
 
-@pytest.mark.parametrize("spot", ["append.inlined", "seal.in_transaction", "catalog.before_commit", "seal.sealed"])
+@pytest.mark.parametrize(
+    "spot",
+    [
+        "append.inlined",
+        pytest.param("seal.in_transaction", marks=pytest.mark.deep),
+        pytest.param("catalog.before_commit", marks=pytest.mark.deep),
+        "seal.sealed",
+    ],
+)
 def test_whoever_dies_leaves_it_whole(connection: Connection, tmp_path: Path, spot: str) -> None:
     (tmp_path / "mz.toml").write_text("[leases]\nduration = '3 s'\n")
     connection.execute("CREATE INDEX i ON sums (b)")

@@ -76,8 +76,9 @@ def kill_again_and_again(world: World, rounds: int, kills: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_an_engine_that_is_killed_at_random_loses_and_doubles_nothing(world: World) -> None:
-    kill_again_and_again(world, rounds=1, kills=4)
+@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.deep)])
+def test_an_engine_that_is_killed_at_random_loses_and_doubles_nothing(world: World, kills: int) -> None:
+    kill_again_and_again(world, rounds=1, kills=kills)
 
 
 @pytest.mark.deep

@@ -85,6 +85,13 @@ def child(catalog: Catalog, url: str) -> Iterator[Child]:
     started.process.communicate(timeout=30)
 
 
+#: On PostgreSQL only in the deep run.
+ON_SQLITE = pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True
+)
+
+
+@ON_SQLITE
 def test_a_process_is_dead_only_if_that_is_certain(child: Child) -> None:
     assert not is_dead(child.told)
     assert not is_dead(this_process())
@@ -98,6 +105,7 @@ def test_a_process_is_dead_only_if_that_is_certain(child: Child) -> None:
     assert is_dead(child.told)
 
 
+@ON_SQLITE
 def test_of_processes_elsewhere_nobody_knows(child: Child) -> None:
     host, boot, namespace, pid, started = child.told.split(" ")
     child.process.kill()
@@ -120,6 +128,7 @@ def test_the_lease_of_a_killed_leader_is_taken_over_at_once(catalog: Catalog, ch
     assert catalog.lead("t", "me", 60_000) == Leadership("t", 2, "me")
 
 
+@ON_SQLITE
 def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_later(
     catalog: Catalog, child: Child, clock: ManualClock
 ) -> None:
@@ -134,6 +143,7 @@ def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_lat
     assert child.line() == str(LeadershipLost("t", 1))
 
 
+@ON_SQLITE
 def test_what_a_killed_process_reads_and_writes_is_swept_at_once(catalog: Catalog, url: str) -> None:
     at = [Antichain.of(EPOCH_MS, time) for time in range(3)]
     id = catalog.create_object(NewObject("x", "table", "", "t", ())).id

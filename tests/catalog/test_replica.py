@@ -93,7 +93,16 @@ class Changes:
         self.catalog.seal([Seal(row.id, row.upper, at(ends[row.id])) for row in moved])
 
 
-@pytest.mark.parametrize("steps", [50, pytest.param(500, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("url", "steps"),
+    [
+        ("sqlite", 50),
+        ("postgresql", 20),
+        pytest.param("postgresql", 50, marks=pytest.mark.deep),
+        *(pytest.param(one, 500, marks=pytest.mark.deep) for one in ("sqlite", "postgresql")),
+    ],
+    indirect=["url"],
+)
 def test_what_a_process_knows_is_what_is_there(url: str, clock: ManualClock, steps: int) -> None:
     """Of two processes one makes changes of every kind, and the other knows of each as soon as it is committed."""
     with Catalog.open(url, clock=clock) as writer, Catalog.open(url, clock=clock) as reader:

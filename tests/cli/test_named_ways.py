@@ -108,7 +108,7 @@ def test_fifty_kinds_of_damage_are_planted_each_with_its_way_back() -> None:
     assert all(one.mended or one in UNMENDED or CHECKS[one.check].severity is Severity.NOTE for one in CASES)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "one",
     [

@@ -33,7 +33,7 @@ from mz_dagster.storage.spark import SparkConfig, ensure_server
 
 DROP_EVERY_S = 2.0
 #: Which tick's run is killed, counted from the first.
-KILLED_AT = 2
+KILLED_AT = 1
 
 SQL = """
 CREATE SOURCE payments (id integer NOT NULL, shop integer, amount integer, PRIMARY KEY (id))

@@ -116,24 +116,25 @@ def test_shards_may_lie_there(store: Store, tmp_path: Path, monkeypatch: pytest.
     live(root, lambda: [one for one in objects(store, "p") if "/mz_batch=" in one])
 
 
+@pytest.mark.parametrize("writers", [2, pytest.param(3, marks=pytest.mark.deep)])
 def test_processes_that_write_beside_each_other_lose_nothing(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writers: int
 ) -> None:
     root = project(store, tmp_path / "q", monkeypatch)
     with opened(root) as connection:
         connection.execute("CREATE TABLE t (a bigint)")
         connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(a) AS s FROM t")
-    writers = [forks().Process(target=insert_many, args=(str(root), store.secret, n, 12)) for n in range(3)]
-    for one in writers:
+    processes = [forks().Process(target=insert_many, args=(str(root), store.secret, n, 12)) for n in range(writers)]
+    for one in processes:
         one.start()
     for _ in range(4):
         with opened(root) as connection:
             assert list(connection.engine.compact(thorough=True))
-    for one in writers:
+    for one in processes:
         one.join(300)
-    assert [one.exitcode for one in writers] == [0, 0, 0]
+    assert [one.exitcode for one in processes] == [0] * writers
     with opened(root) as connection:
-        assert connection.execute("SELECT * FROM v").fetchall() == [(36, sum(range(36)))]
+        assert connection.execute("SELECT * FROM v").fetchall() == [(12 * writers, sum(range(12 * writers)))]
     assert not breaks(examine(root, deep=True))
 
 

@@ -204,14 +204,15 @@ def test_the_shard_reads_as_its_specification_does(
 
 
 @pytest.mark.timeout(300)
-def test_overwritten_keys_compact_to_the_key_space(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [60, pytest.param(100, marks=pytest.mark.deep)])
+def test_overwritten_keys_compact_to_the_key_space(tmp_path: Path, times: int) -> None:
     """Item 179, in small: 10 keys overwritten 100 times are stored in about 10 rows."""
     twin = Twin(tmp_path)
     with twin.catalog:
         read = written = 0
         twin.append(1, [((k, 0), 0, 1) for k in range(10)])
         values = dict.fromkeys(range(10), 0)
-        for time in range(1, 101):
+        for time in range(1, times + 1):
             k = time % 10
             twin.append(1, [((k, values[k]), 0, -1), ((k, time), 0, 1)])
             values[k] = time
@@ -223,7 +224,7 @@ def test_overwritten_keys_compact_to_the_key_space(tmp_path: Path) -> None:
         count, stats = twin.catalog.live_batch_counts()[twin.id]
         assert count <= 6
         assert stats.rows <= 40
-        assert written <= read <= 10 * 210
+        assert written <= read <= 10 * (2 * times + 10)
         assert len(list((tmp_path / twin.row.shard).glob("mz_batch=*"))) == count
 
 

@@ -150,8 +150,9 @@ def wait_for_lines(folder: Path, first: str, more: int) -> None:
         SYSTEM_CLOCK.sleep(0.002)
 
 
-def test_kills_lose_double_and_expose_nothing(tmp_path: Path) -> None:
-    kill_again_and_again(tmp_path, kills=24, seed=1)
+@pytest.mark.parametrize("kills", [10, pytest.param(24, marks=pytest.mark.deep)])
+def test_kills_lose_double_and_expose_nothing(tmp_path: Path, kills: int) -> None:
+    kill_again_and_again(tmp_path, kills=kills, seed=1)
 
 
 TAMPERED = {

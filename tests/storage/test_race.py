@@ -31,7 +31,7 @@ from tests.storage.race_worker import LEASE_MS, STOP, make_project, work
 WORKERS = 5
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'catalog.sqlite'}"
