@@ -146,7 +146,7 @@ def read(project: Project, over: Event) -> int:
 @pytest.mark.parametrize(
     ("seconds", "catalog"),
     [
-        (3, "sqlite"),
+        (2, "sqlite"),
         pytest.param(4, "postgresql", marks=pytest.mark.deep),
         *(
             pytest.param(300, one, marks=[pytest.mark.deep, pytest.mark.timeout(900)])
