@@ -368,9 +368,20 @@ def write(sink: Sink, *, begins: bool) -> None:
         sink.go_on(table([((1, "x"), 5, -1), ((2, "y"), 5, 1)]), 5, 6)
 
 
-@pytest.mark.parametrize(
-    ("fail_point", "begins"), [("sink.written", False), ("sink.committed", False), ("sink.committed", True)]
-)
+#: Of the first kind at each point, of the others at one of them; all others are deep.
+KILLS = [
+    pytest.param(
+        one,
+        *kill,
+        id=f"{one.__name__}-{'-'.join(map(str, kill))}",
+        marks=pytest.mark.deep if one in DEEP or (number and (number + place) % 3) else (),
+    )
+    for number, one in enumerate(KINDS)
+    for place, kill in enumerate([("sink.written", False), ("sink.committed", False), ("sink.committed", True)])
+]
+
+
+@pytest.mark.parametrize(("kind", "fail_point", "begins"), KILLS, indirect=["kind"])
 def test_a_kill_leaves_all_or_nothing_and_the_next_does_the_rest(kind: Kind, fail_point: str, begins: bool) -> None:
     kind.sink().begin(table([((1, "x"), 4, 1)]), 5)
     process = forks().Process(target=write_until_killed, args=(kind, fail_point, begins))

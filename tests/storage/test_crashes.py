@@ -73,7 +73,7 @@ def passages(name: str) -> Iterator[ParameterSet]:
     if name != "compact.inlined":
         yield pytest.param(name, SOME_INLINED, id=f"{name}, some inlined")
     if name.rpartition(".")[2] not in ("reserved", "written"):
-        deep = () if name in ("compact.inlined", "append.inlined", "seal.sealed") else pytest.mark.deep
+        deep = () if name == "compact.inlined" else pytest.mark.deep
         yield pytest.param(name, ALL_INLINED, id=f"{name}, all inlined", marks=deep)
 
 
