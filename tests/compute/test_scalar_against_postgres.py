@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.algebra.frame import ensure_exact, spark_type
+from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.compute.spark.expressions import Emitter
 from mz_dagster.compute.spark.expressions.emitted import LENIENT, STRICT
 from mz_dagster.compute.spark.expressions.emitter import _LAZY
@@ -45,7 +45,6 @@ from mz_dagster.scalars.types import (
     ScalarType,
     numeric,
 )
-from mz_dagster.scalars.values import to_stored
 from mz_dagster.sql.array_forms import is_quantifiable
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from tests.compute.examples import AREAS, POOLS, Example, quote, sample
@@ -117,15 +116,10 @@ def evaluate(
             types.append(type_)
             given = [_cell(row[position], type_) for row in own]
             data.append(given + [None] * (height - len(given)))
-    schema = ", ".join(
-        f"{name} {plain_type(type_).simpleString() if type_.kind in _MOMENTS else spark_type(type_)}"
-        for name, type_ in zip(names, types, strict=True)
-    )
+    # Moments are given as numbers, also those in arrays: Python's know no year 10000.
+    schema = ", ".join(f"{name} {plain_type(type_).simpleString()}" for name, type_ in zip(names, types, strict=True))
     frame = spark.createDataFrame([(i, *row) for i, row in enumerate(zip(*data, strict=True))], f"i int, {schema}")
-    cells = [
-        restored(sf.col(name), type_).alias(name) if type_.kind in _MOMENTS else sf.col(name)
-        for name, type_ in zip(names, types, strict=True)
-    ]
+    cells = (restored(sf.col(name), type_).alias(name) for name, type_ in zip(names, types, strict=True))
     frame = frame.select("i", *cells)
     shown: list[tuple[Column, Column]] = []
     # One emitter for all, so that the shared columns of all stand in the same few stages.
@@ -209,9 +203,7 @@ def _comparable(scalar: Scalar) -> Scalar:
 def _cell(text: str | None, type_: ScalarType) -> Any:
     literal = literal_of(text, type_)
     assert isinstance(literal, Literal), str(literal)
-    if type_.kind in _MOMENTS:
-        return to_plain(literal.value, type_)
-    return to_stored(literal.value, type_)
+    return to_plain(literal.value, type_)
 
 
 def same(example: Example, ours: str | None, theirs: str | None) -> bool:
