@@ -57,6 +57,16 @@ def file_state(path: Path) -> FileState | None:
     return FileState(found.st_ino, found.st_size, found.st_ctime_ns)
 
 
+def path_of(text: str) -> Path:
+    """Returns the path that a text names; a leading `~/` is this user's home, and any other `~` part of a name.
+
+    Example:
+        >>> path_of("~/a").is_absolute(), path_of("~a"), path_of("~")
+        (True, PosixPath('~a'), PosixPath('~'))
+    """
+    return Path(text).expanduser() if text.startswith("~/") else Path(text)
+
+
 def sync(path: Path, *, private: bool = False) -> None:
     """Returns once the bytes of a file, or the names in a folder, are on disk; if so asked, it is private by then."""
     number = os.open(path, os.O_RDONLY)

@@ -23,6 +23,7 @@ from urllib.parse import unquote
 from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
 from mz_dagster.budget import EngineSetting, budget
 from mz_dagster.catalog.url import CatalogUrl
+from mz_dagster.disk import path_of
 from mz_dagster.errors import NotSupportedError, ProgrammingError
 from mz_dagster.storage.decoded_files import DecodedFiles
 from mz_dagster.storage.inlined import Inlining
@@ -220,7 +221,7 @@ class Project:
             FolderNotAllowed: It is neither in the project nor in a folder that `mz.toml` names; or it is the engine's
                 own, or one of the files that define the project.
         """
-        found = self.root / Path(path).expanduser()
+        found = self.root / path_of(path)
         self._check_allowed(found, found.parent, self.output_folders, "COPY and sinks write", "outputs")
         place = found.resolve()
         if place == (self.root / SETTINGS_FILE).resolve() or place.is_relative_to(self.assets.resolve()):

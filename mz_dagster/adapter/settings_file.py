@@ -34,6 +34,7 @@ from pydantic_core import PydanticCustomError
 
 from mz_dagster.adapter.setting_values import DURATION_UNITS_MS, BadSettings, parse_duration_ms
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
+from mz_dagster.disk import path_of
 from mz_dagster.storage.append import LEASE_MS
 from mz_dagster.storage.object_store import OBJECT_STORES, ObjectStore, Secret, Web
 from mz_dagster.storage.spark.config import IDLE_SECONDS, PLAN_BYTES, START_SECONDS
@@ -122,7 +123,7 @@ def _unless(forever: str) -> BeforeValidator:
 
 def _below_root(value: Any, info: ValidationInfo[Path]) -> Path:
     text = _TEXT.validate_python(value)
-    return info.context / (Path(text).expanduser() if text.startswith("~/") else text)
+    return info.context / path_of(text)
 
 
 def _usual_workers() -> int:

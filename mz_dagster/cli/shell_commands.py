@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mz_dagster.adapter import Session
 from mz_dagster.cli.output import Output, OutputFormat
+from mz_dagster.disk import path_of
 from mz_dagster.errors import ProgrammingError
 
 HELP = r"""
@@ -80,7 +81,7 @@ class ShellCommands:
                 self.output.format = _format(argument)
                 print(f"Rows are printed as {self.output.format}.")
             case "i" if argument:
-                self.execute_file(Path(argument).expanduser())
+                self.execute_file(path_of(argument))
             case "d" if argument and not {"*", "?"} & set(argument):
                 self._describe(argument)
             case _ if command in _LISTS:

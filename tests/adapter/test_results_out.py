@@ -221,6 +221,18 @@ def test_a_file_is_whole_or_as_it_was(sparkless: Connection, tmp_path: Path) -> 
             sparkless.execute(f"COPY (SELECT 2) TO '{place}' (FORMAT csv)")
 
 
+def test_a_tilde_is_home_before_a_slash_alone(sparkless: Connection, tmp_path: Path) -> None:
+    """Names that begin with one were those of users' homes, or failed if there was no such user."""
+    sparkless.execute("CREATE TABLE t (a integer)")
+    for name in ("~", "~root", "~nobody knows.csv"):
+        sparkless.execute(f"COPY (SELECT 1) TO '{name}' (FORMAT csv)")
+        assert (tmp_path / name).read_text() == "1\n"
+        sparkless.execute(f"COPY t FROM '{name}' (FORMAT csv)")
+    assert sparkless.execute("SELECT count(*) FROM t").fetchall() == [(3,)]
+    with pytest.raises(FolderNotAllowed):
+        sparkless.execute("COPY (SELECT 1) TO '~/of mz_dagster.csv' (FORMAT csv)")
+
+
 def test_copy_writes_where_the_project_lets_it(tmp_path: Path) -> None:
     root, outside = tmp_path / "p", tmp_path / "out side"
     for folder in (root / "assets", outside / "deeper"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from mz_dagster.adapter.sequence.subscribe import queried
 from mz_dagster.adapter.sequence.written import Parameters, Row, Writes
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.disk import path_of
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Literal
@@ -42,7 +42,7 @@ def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
     row, table = writes.table(statement)
     names = statement.columns or _written(row)
     read = _columns(row, names, statement)
-    path = writes.engine.project.root / Path(statement.path).expanduser()
+    path = writes.engine.project.root / path_of(statement.path)
     with zone_of(circumstances):
         if (csv := statement.csv) is None:
             found = read_parquet(path, read)
