@@ -196,7 +196,8 @@ def check_all(spark: SparkSession, node: Accumulate, seed: int, cases: int) -> N
     source = random.Random(seed)
     updates = random_updates(source, node, cases)
     should = expected(updates, node)
-    assert any(update.data[node.key_arity] < 0 for update in should if update.data[:1] != ("error",))
+    if node.key_arity:  # of many updates of one group hardly ever more are taken away than there are
+        assert any(update.data[node.key_arity] < 0 for update in should if update.data[:1] != ("error",))
     assert run(spark, node, updates, [0, TIMES]) == should
     cuts = sorted(source.sample(range(1, TIMES), 2))
     assert run(spark, node, updates, [0, *cuts, TIMES], compacting=True) == should
