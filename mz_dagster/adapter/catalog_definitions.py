@@ -53,9 +53,7 @@ from mz_dagster.errors import (
     one_line,
 )
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import (
-    collections_read,
-)
+from mz_dagster.plan.physical import collections_read
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import TEXT, Column, RelationType
@@ -155,7 +153,9 @@ class CatalogDefinitions:
             return None
         version, values = self._catalog.versions_of(id)
         found = self.item(id, version, values)
-        return found if found.schema == schema and found.kind != "schema" else None
+        if found.schema != schema or found.kind == "schema":
+            return None
+        return found if found.name == name[-1] else replace(found, name=name[-1])  # it was renamed meanwhile
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""

@@ -58,8 +58,8 @@ _PLAIN = {
     "uuid": {"UUID", "SafeUUID"},
 }
 
-#: So many definitions a process keeps in memory.
-_IN_MEMORY = 2_000
+#: So many definitions a process keeps in memory, and notes as many names.
+_IN_MEMORY = 5_000
 
 #: What a binder asked for: names, each with a digest of what it stood for, and the ids in that.
 Asked = tuple[tuple[tuple[str, ...], str, tuple[GlobalId, ...]], ...]

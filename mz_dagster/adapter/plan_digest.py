@@ -21,7 +21,7 @@ from mz_dagster.plan.physical import (
 )
 
 #: So many digests a process remembers.
-_REMEMBERED = 2_000
+_REMEMBERED = 5_000
 
 _lock = threading.Lock()
 #: By the plans' identities; they are kept, so that no other gets one of theirs.

@@ -294,3 +294,19 @@ def test_types_of_columns_are_those_of_before_whatever_the_path(sparkless: Conne
     with postgres.new_database().connect() as theirs:
         for statement in TYPES_ON_A_PATH:
             assert told(sparkless, statement) == told(theirs, statement), statement
+
+
+def test_explain_says_of_which_schema_what_is_read_is_by_what_it_is_called_now(sparkless: Connection) -> None:
+    def read(query: str) -> list[str]:
+        lines = (str(line) for (line,) in sparkless.execute(f"EXPLAIN {query}").fetchall())
+        return sorted({line.split()[1] for line in lines if line.split()[:1] in (["Get"], ["Read"])})
+
+    for statement in ("CREATE SCHEMA s", "CREATE TABLE t (a int)", "CREATE TABLE s.t (a int)"):
+        sparkless.execute(statement)
+    sparkless.execute("CREATE VIEW s.v AS SELECT a FROM s.t")
+    both = "SELECT a FROM t UNION ALL SELECT t.a FROM s.t"
+    assert read(both) == ["s.t", "t"]
+    assert read("SELECT a FROM s.v UNION ALL SELECT a FROM s.t") == ["s.t"]
+    sparkless.execute("ALTER TABLE t RENAME TO u")
+    sparkless.execute("ALTER TABLE s.t RENAME TO w")
+    assert read("SELECT a FROM u UNION ALL SELECT w.a FROM s.w") == ["s.w", "u"]
