@@ -45,8 +45,8 @@ _INTERPRETS = "MZ_TEST_SPARK_INTERPRETS"
 
 #: The seconds that tests took which took longest: by function, of its parameters those that took longest.
 DURATIONS = Path(__file__).with_name("durations.json")
-#: What took so many seconds is not among the fast tests; what took less than the other is not recorded.
-_LONG, _RECORDED = 1.5, 1.0
+#: What took so many seconds is not among the fast tests, and what took less is not recorded.
+_LONG = 1.0
 
 #: What is mounted as memory, and how many bytes have to be free there for what all tests write.
 _MEMORY, _MUCH = Path("/dev/shm"), 8 << 30
@@ -214,7 +214,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     found: dict[str, float] = {}
     for nodeid, seconds in by_test.items():
         found[_function(nodeid)] = max(found.get(_function(nodeid), 0.0), round(seconds, 1))
-    long = {function: seconds for function, seconds in sorted(found.items()) if seconds >= _RECORDED}
+    long = {function: seconds for function, seconds in sorted(found.items()) if seconds >= _LONG}
     DURATIONS.write_text(json.dumps(long, indent=0) + "\n", encoding="utf-8")
 
 
