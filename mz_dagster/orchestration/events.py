@@ -35,8 +35,8 @@ ROWS_KEY = "dagster/row_count"
 READABLE = "readable"
 
 
-def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey, GlobalId]:
-    """Returns the collection behind each asset: for an index that is its collection's own order, that collection.
+def asset_objects(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey, ObjectRow]:
+    """Returns the object behind each asset.
 
     An asset whose object the catalog does not hold is left out: it was dropped, or its file became wrong before it was
     ever applied.
@@ -48,7 +48,12 @@ def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey
         return engine.catalog.resolve_name(name) if found is None else found
 
     named = ((spec.key, resolved(str(spec.metadata[NAME_KEY]))) for spec in specs)
-    return {key: engine.definitions.collection_of(row) for key, row in named if row is not None}
+    return {key: row for key, row in named if row is not None}
+
+
+def asset_ids(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey, GlobalId]:
+    """Returns the collection behind each of `asset_objects`: for an index that is its collection's own order, that."""
+    return {key: engine.definitions.collection_of(row) for key, row in asset_objects(engine, specs).items()}
 
 
 def asset_metadata(

@@ -18,7 +18,7 @@ import dagster as dg
 from mz_dagster.adapter import Engine, RowCount, rows_at
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.formalism import Antichain
-from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
+from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata, asset_objects
 from mz_dagster.orchestration.frontier_checks import counted_before, last_frontiers
 from mz_dagster.orchestration.ticks import partition_key, partitions_of
 
@@ -41,18 +41,13 @@ def asset_specs(
     """
     definitions = {} if repository is None else repository.assets_defs_by_key
     found = {spec.key: spec for one in definitions.values() for spec in one.specs}
-    there = engine.catalog.state().ids
-
-    def is_there(name: str) -> bool:
-        return name in there or engine.catalog.resolve_name(name) is not None  # which tells if names are lost
-
-    return [
+    ours = [
         spec
         for spec in found.values()
-        if NAME_KEY in spec.metadata
-        and (timeline is None or spec.metadata.get(TIMELINE_KEY) == timeline)
-        and is_there(str(spec.metadata[NAME_KEY]))
+        if NAME_KEY in spec.metadata and (timeline is None or spec.metadata.get(TIMELINE_KEY) == timeline)
     ]
+    there = asset_objects(engine, ours)
+    return [spec for spec in ours if spec.key in there]
 
 
 def asset_rows(engine: Engine, specs: Sequence[dg.AssetSpec]) -> dict[dg.AssetKey, CollectionRow]:

@@ -269,19 +269,21 @@ def test_what_nobody_uses_goes(state: Path) -> None:
     assert [name in left for name in (b"TABLE old", b"TABLE used", b"TABLE young")] == [False, True, True]
 
 
+def note_defined(monkeypatch: pytest.MonkeyPatch, noted: list[str], *modules: ModuleType) -> None:
+    """Has the names of what modules define noted, until the end of the test."""
+
+    def counted(statement: Definable, *args: object, **others: object) -> Definition:
+        noted.append(name_of(statement))
+        return define(statement, *args, **others)  # type: ignore[arg-type]
+
+    for module in modules:
+        monkeypatch.setattr(module, "define", counted)
+
+
 def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither for the project's files nor for the graph; and what changed, with what reads it, only."""
     made: list[str] = []
-
-    def counting(module: object) -> None:
-        def counted(statement: Definable, *args: object, **others: object) -> Definition:
-            made.append(name_of(statement))
-            return define(statement, *args, **others)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(module, "define", counted)
-
-    counting(catalog_definitions)
-    counting(project_files)
+    note_defined(monkeypatch, made, catalog_definitions, project_files)
     (tmp_path / "assets").mkdir()
     for name, text in (
         ("t", "-- Called as a shared subplan may be.\nCREATE TABLE l1 (a integer, b integer);"),
@@ -318,8 +320,8 @@ def test_a_process_plans_nothing_that_another_has_planned(tmp_path: Path, monkey
             assert engine.definitions.definition_of(row) == known[row.id], "what it is bound to in the catalog"
         engine.apply()
     made.clear()
-    for module in (kept_views, file_indexes):  # what reads the index of a plain view is planned with that, too
-        counting(module)
+    # What reads the index of a plain view is planned with that, too.
+    note_defined(monkeypatch, made, kept_views, file_indexes)
     with Engine(project) as engine:
         engine.apply()
         assert engine.graph("default") == first
@@ -337,13 +339,7 @@ def test_a_process_plans_nothing_that_reads_what_was_altered_either(
 ) -> None:
     """A table and a type that were altered in place are other things in the catalog than in their files."""
     made: list[str] = []
-
-    def counted(statement: Definable, *args: object, **others: object) -> Definition:
-        made.append(name_of(statement))
-        return define(statement, *args, **others)  # type: ignore[arg-type]
-
-    for module in (catalog_definitions, project_files):
-        monkeypatch.setattr(module, "define", counted)
+    note_defined(monkeypatch, made, catalog_definitions, project_files)
     assets = tmp_path / "assets"
     assets.mkdir()
     (assets / "kind.sql").write_text("CREATE TYPE kind AS ENUM ('x');")
@@ -381,19 +377,7 @@ def test_what_is_created_is_bound_once_and_as_others_bind_it(
 ) -> None:
     """A view's definition is what CREATE bound; another process, with nothing kept, makes the same of the catalog."""
     bound: list[str] = []
-
-    def defining(module: ModuleType) -> None:
-        real = module.define
-
-        def counted(statement: Definable, *rest: object, **options: object) -> Definition:
-            bound.append(name_of(statement))
-            found: Definition = real(statement, *rest, **options)
-            return found
-
-        monkeypatch.setattr(module, "define", counted)
-
-    defining(catalog_definitions)
-    defining(create)
+    note_defined(monkeypatch, bound, catalog_definitions, create)
     views = {
         "plain": "SELECT k + 1 AS k, date_trunc('day', at) AS day FROM t WHERE at > '2024-01-01'",
         "grouped": "SELECT day, count(*) AS n FROM plain GROUP BY day",
