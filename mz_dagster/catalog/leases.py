@@ -131,17 +131,17 @@ def live_lists(
     Raises:
         ListDamaged: A list is not the one that was written.
     """
-    rows: dict[GlobalId, list[Any]] = {
-        id: [] for id, (_, _, said) in found.items() if id not in known or known[id][0] != said
-    }
+    # What is kept is looked at once: a thread whose transaction sees an older state may put its list there at any time.
+    kept = {id: known.get(id) for id in found}
+    listed = {id: one[1] for id, one in kept.items() if one is not None and one[0] == found[id][2]}
+    rows: dict[GlobalId, list[Any]] = {id: [] for id in found if id not in listed}
     if rows:
         for row in connection.execute(_LIVE, {"wanted": list(rows)}):
             rows[GlobalId(row.collection)].append(row)
-    listed = {}
-    for id, (since, _, said) in found.items():
-        if id in rows:
-            check_list(id, said, rows[id])
-            batches = (batch_of(row, since.lattice) for row in rows[id])  # type: ignore[arg-type]
-            known[id] = said, tuple(sorted(batches, key=batch_order))
-        listed[id] = known[id][1]
+    for id, of_one in rows.items():
+        since, _, said = found[id]
+        check_list(id, said, of_one)
+        batches = (batch_of(row, since.lattice) for row in of_one)  # type: ignore[arg-type]
+        listed[id] = tuple(sorted(batches, key=batch_order))
+        known[id] = said, listed[id]
     return listed

@@ -66,9 +66,11 @@ class Listings(Replica):
             return {id: listed.get(id, ()) for id in collections}
         with self._caught_up() as (connection, state):
             said = {id: state.contents(id) for id in collections}
-            changed = [id for id in collections if said[id] is None or id not in known or known[id][0] != said[id]]
+            kept = {id: known.get(id) for id in collections}
+            found = {id: one[1] for id, one in kept.items() if one is not None and one[0] == said[id]}
+            changed = [id for id in collections if id not in found]
             listed = live_lists(connection, summed_frontiers(connection, changed), known) if changed else {}
-            found = {id: listed.get(id, ()) if id in listed or said[id] is None else known[id][1] for id in collections}
+            found |= {id: listed.get(id, ()) for id in changed}
             if self._kept_of != state.definitions:
                 self._kept_of = state.definitions
                 for id in [one for one in list(known) if state.contents(one) is None]:
