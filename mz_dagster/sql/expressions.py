@@ -60,7 +60,7 @@ from mz_dagster.sql.subqueries import (
     is_exists,
     quantified_by,
 )
-from mz_dagster.sql.type_names import TypeName, type_name_of
+from mz_dagster.sql.type_names import TypeName, any_char_refused, type_name_of
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -356,6 +356,8 @@ class Expressions(ExpressionBinder):
         if number is not None and not named.is_open and named.scalar_type.kind in (Kind.FLOAT4, Kind.FLOAT8):
             return self.literal(Unknown(number), named.scalar_type, node.this)
         bound = self.bind(node.this)
+        if named.is_any_char:
+            return self._any_char(named, bound, node)
         if isinstance(bound, Unknown):
             return self.literal(bound, named.type_of_text(bound.text), node.this, rounds=not named.is_open)
         if bound.type.label and named.kind is Kind.TEXT and not named.is_array:
@@ -365,6 +367,15 @@ class Expressions(ExpressionBinder):
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         return found.apply(bound)
+
+    def _any_char(self, named: TypeName, bound: Bound, node: exp.Cast) -> Bound:
+        """Returns `'N'::bpchar`, as PostgreSQL shows literals beside a char(n): one of so many characters."""
+        if not named.is_array:
+            if isinstance(bound, Unknown) and bound.text is not None:
+                return self.literal(bound, replace(named, length=len(bound.text)).scalar_type, node.this)
+            if isinstance(bound, Unknown) or bound.type.kind is Kind.CHAR:
+                return bound
+        raise any_char_refused(self.body.position(node.args["to"]) or 0)
 
     def _named(self, to: exp.Expr, offset: int = 0) -> TypeName:
         """Returns a type as named, an enumeration with its values."""

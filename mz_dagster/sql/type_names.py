@@ -26,7 +26,7 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, suggestion
+from mz_dagster.sql.errors import InvalidSyntax, UndefinedType, UnsupportedForm, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import names_in, path_of
 
@@ -110,6 +110,11 @@ class TypeName:
         return self.kind is Kind.NUMERIC and self.scale is None
 
     @property
+    def is_any_char(self) -> bool:
+        """True for `bpchar`, a char of any length, and for arrays of it."""
+        return self.kind is Kind.CHAR and not self.length
+
+    @property
     def scalar_type(self) -> ScalarType:
         """The type; an open scale counts as 0."""
         if self.label:
@@ -188,9 +193,8 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
     elif word == "varchar" and arguments:
         name = TypeName(Kind.VARCHAR, length=_length(word, arguments, token.start))
     elif name.kind is Kind.CHAR:
-        if word == "bpchar" and not arguments:
-            raise cursor.refuse(f"type {word}", "Only char(n) has a length of its own.", "Use char(1) or text.", token)
-        name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
+        if word != "bpchar" or arguments:
+            name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
     elif name.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ):
         modifier = _seconds(word, arguments, token)
         if cursor.accepts("with", "time", "zone"):
@@ -253,6 +257,16 @@ def _interval(cursor: TokenCursor, arguments: tuple[int, ...], token: Token) -> 
     return Modifier(None if seconds is None else seconds.precision, written) if fields or seconds else None
 
 
+def any_char_refused(position: int) -> UnsupportedForm:
+    """Returns the error that refuses `bpchar` where no literal or char(n) says its length."""
+    return UnsupportedForm(
+        "type bpchar is not supported",
+        detail="Only char(n) has a length of its own.",
+        hint="Use char(1) or text.",
+        position=position,
+    )
+
+
 def looked_up(type_: ScalarType, resolve: Callable[[tuple[str, ...]], Item | None], position: int) -> ScalarType:
     """Returns a type whose enumeration, if it is or has one, is that which its name stands for.
 
@@ -286,6 +300,8 @@ def column_type(cursor: TokenCursor) -> ScalarType:
             "Use bigint for an object id, and text for a name.",
             token,
         )
+    if name.is_any_char:
+        raise any_char_refused(token.start + 1)
     if not name.is_open:
         return name.scalar_type
     return name.array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED

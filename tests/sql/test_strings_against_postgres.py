@@ -35,6 +35,11 @@ QUERIES = [
     "SELECT count(*) FROM (SELECT k FROM " + _Q + " EXCEPT SELECT 'x'::char(3)) AS d",
     "SELECT greatest(c, c::char(3)), least(c::varchar(2), c)::text FROM t",
     "SELECT nullif(k, 'x') IS NULL, nullif(v, 'x'), nullif(k, c) FROM " + _Q,
+    # As PostgreSQL shows literals beside a char(n) in the definitions of views and checks.
+    "SELECT id, k = ANY (ARRAY['x'::bpchar, 'xx'::bpchar]), k = ''::bpchar, f = 'n'::bpchar, k::bpchar || '|' FROM "
+    + _Q,
+    "SELECT id, (CASE WHEN f = 'x'::bpchar THEN 'N'::pg_catalog.bpchar ELSE f END)::text, (CASE WHEN k > 'x'::bpchar"
+    " THEN k ELSE NULL::bpchar END)::text FROM " + _Q,
     # Aggregates, orders, windows.
     "SELECT max(k)::text, min(v), count(DISTINCT k), string_agg(v, '-' ORDER BY id) FROM " + _Q,
     "SELECT k::text, count(*) FROM " + _Q + " GROUP BY k HAVING k <> 'Z  '",
