@@ -114,6 +114,34 @@ def test_what_cannot_come_in_whole_stays_out_with_what_reads_it(project: Project
     assert dict(proposal.missing) == {"casts": ("reads",), "nowhere": ("lost",)}
 
 
+def test_a_dump_of_postgresql_says_which_statement_stays_out(
+    project: Project, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    dump = """--
+-- PostgreSQL database dump
+--
+SET row_security = off;
+
+ALTER TABLE public.orders OWNER TO shop;
+CREATE MATERIALIZED VIEW public.totals AS
+ SELECT o.customer,
+    sum(o.amount) AS total
+   FROM public.orders o
+  GROUP BY o.customer
+  WITH NO DATA;
+
+REFRESH MATERIALIZED VIEW public.totals;
+"""
+    proposal = proposed(project, queries(tmp_path / "q", dump=dump), "postgres")
+    assert [(one.name, one.outcome) for one in proposal.imported if one.reason is None] == [("totals", "written")]
+    assert [(one.place, one.reason) for one in proposal.imported if one.reason is not None] == [
+        ("dump.sql:4", "SET is no query."),
+        ("dump.sql:6", "ALTER is no query."),
+        ("dump.sql:14", "REFRESH is no query."),
+    ]
+    assert not caplog.records
+
+
 def test_tables_come_in_with_their_constraints(project: Project, tmp_path: Path) -> None:
     path = queries(tmp_path / "q", t="CREATE TABLE items (id BIGINT PRIMARY KEY, price DECIMAL, tags VARCHAR NOT NULL)")
     proposal = proposed(project, path)
@@ -296,6 +324,14 @@ def test_dbts_models_come_in_with_what_is_written_of_them(tmp_path: Path, capsys
     assert totals.column_comments == {"total": "In euros; it's gross."}
     (unfit,) = (one for one in told["queries"][1]["remarks"] if one["topic"] == "annotation")
     assert "no good tag" in unfit["text"]
+
+
+@pytest.mark.parametrize("materialized", ["materialized_view", "materializedview", "dynamic_table"])
+def test_what_a_database_keeps_up_to_date_for_dbt_is_a_materialized_view(tmp_path: Path, materialized: str) -> None:
+    content = manifest()
+    content["nodes"]["model.shop.totals"]["config"]["materialized"] = materialized
+    (totals,) = (one for one in read_models(dbt(tmp_path / "dbt", content)).models if one.name == "totals")
+    assert (totals.kind, totals.reason) == ("materialized view", None)
 
 
 def test_sources_of_unknown_types_must_exist_first(tmp_path: Path) -> None:

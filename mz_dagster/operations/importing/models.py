@@ -175,8 +175,14 @@ class _Manifest(BaseModel):
     groups: dict[str, _Group] = Field(default_factory=dict)
 
 
-#: What dbt keeps as what it is here; whatever else it may do to a table, the rows are those of the query.
-_KINDS = {"view": "view", "table": "materialized view", "incremental": "materialized view"}
+#: What dbt keeps as what it is here; whatever else it may do to a table, the rows are those of the query. Adapters have
+#: names of their own for what the database keeps up to date: Materialize's, and Snowflake's.
+_KINDS = {
+    "view": "view",
+    **dict.fromkeys(
+        ("table", "incremental", "materialized_view", "materializedview", "dynamic_table"), "materialized view"
+    ),
+}
 
 
 def _of_manifest(path: Path) -> Models:

@@ -192,7 +192,8 @@ def _queries(models: Models, dialect: SourceDialect, left_out: list[Imported]) -
             elif name in seen:
                 reason = f'another query is called "{name}", too'
             if reason is not None or isinstance(one, Untranslatable):
-                left_out.append(Imported(name, model.place, LEFT_OUT, reason=reason))
+                place = model.place if len(found) == 1 else f"{model.place}:{one.line}"
+                left_out.append(Imported(name, place, LEFT_OUT, reason=reason))
                 continue
             seen.add(name)
             yield _Query(name, model, replace(one, kind=model.kind or one.kind))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
@@ -17,8 +19,18 @@ from mz_dagster.sql.translation.dialect import SourceDialect
 _MADE = {"VIEW": "view", "TABLE": "materialized view"}
 
 
+#: What PostgreSQL has behind the query of a view, and pg_dump writes there: here it has its rows at once.
+_DATA = re.compile(r"(.*\bCREATE\s+MATERIALIZED\s+VIEW\b.*\S)\s+WITH\s+(?:NO\s+)?DATA\s*", re.IGNORECASE | re.DOTALL)
+
+
 class Untranslatable(NotSupportedError):
-    """What is not translated, and why; nothing of it is."""
+    """What is not translated, and why; nothing of it is.
+
+    Attributes:
+        line: In which line of the text it begins.
+    """
+
+    line: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,7 @@ class Original:
         name: What it calls its object, folded, with what qualifies it; None of a query alone.
         reads: The relations it reads, folded, in the order in which they stand.
         comment: What is said above it.
+        line: In which line of the text it begins.
     """
 
     dialect: SourceDialect
@@ -42,6 +55,7 @@ class Original:
     name: tuple[str, ...] | None
     reads: tuple[tuple[str, ...], ...]
     comment: str = ""
+    line: int = 1
 
     def sql(self, names: Mapping[tuple[str, ...], str]) -> str:
         """Returns the query as it is written, with other names for the relations that it reads."""
@@ -69,23 +83,33 @@ def originals(text: str, dialect: SourceDialect) -> Iterator[Original | Untransl
         raise Untranslatable(f"not understood as {dialect.name}: {_said(error)}") from error
     start = 0
     for end in (*(one.start for one in tokens if one.token_type is TokenType.SEMICOLON), len(text)):
+        first = next((one.start for one in tokens if start <= one.start < end), start)
+        line = text.count("\n", 0, first) + 1
         statement = text[start:end]
+        whole = _DATA.fullmatch(statement)
+        statement = statement if whole is None else whole[1]
         start = end + 1
         try:
             for tree in _parsed(statement, dialect):
-                yield _original(tree, statement, dialect)
+                yield replace(_original(tree, statement, dialect), line=line)
         except Untranslatable as error:
+            error.line = line
             yield error
 
 
 def _parsed(statement: str, dialect: SourceDialect) -> Iterator[exp.Expr]:
     """Yields the tree of a statement; nothing if it is empty."""
+    logger = logging.getLogger("sqlglot")
+    was, logger.disabled = logger.disabled, True  # it would say of each statement that it keeps as a text that it does
     try:
-        yield from filter(None, sqlglot.parse(statement, read=dialect.of, error_level=ErrorLevel.IMMEDIATE))
+        trees = sqlglot.parse(statement, read=dialect.of, error_level=ErrorLevel.IMMEDIATE)
     except SqlglotError as error:
         raise Untranslatable(f"not understood as {dialect.name}: {_said(error)}") from error
     except RecursionError as error:
         raise Untranslatable("nested too deeply") from error
+    finally:
+        logger.disabled = was
+    yield from filter(None, trees)
 
 
 def _query_of(statement: str, dialect: SourceDialect) -> tuple[exp.Expr, str]:
@@ -127,7 +151,8 @@ def _original(tree: exp.Expr, text: str, dialect: SourceDialect) -> Original:
     if isinstance(query, exp.Subquery) and not query.args.get("alias"):
         query = query.unnest()
     if not isinstance(query, exp.Query):
-        raise Untranslatable(f"{type(tree).__name__.upper()} is no query")
+        first = next(iter(sqlglot.tokenize(text, read=dialect.of)), None)
+        raise Untranslatable(f"{first.text.upper() if first else 'this'} is no query")
     reads = dict.fromkeys(path_of(one, dialect) for one in read_tables(query, dialect))
     return Original(dialect, query, text, kind, name, tuple(reads), comment)
 
