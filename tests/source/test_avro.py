@@ -83,7 +83,7 @@ def test_each_type_is_what_sql_has_for_it(connection: Connection, tmp_path: Path
         (["int", "string"], 'Its column "c" is of a type that no column has here.'),
         ({"type": "bytes", "logicalType": "decimal", "precision": 39}, 'Its column "c" is of a type'),
         ("string", 'Its column "c" is string, which is not readable as integer.'),
-        (None, 'It has no column "c".'),
+        (None, 'It lacks column "c", and has the undeclared column "x".'),
     ],
 )
 def test_what_no_column_holds_is_refused(connection: Connection, tmp_path: Path, field: Any, why: str) -> None:

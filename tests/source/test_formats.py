@@ -25,16 +25,21 @@ from pyarrow import orc
 
 from mz_dagster.scalars.types import (
     BOOL,
+    BYTEA,
     DATE,
     FLOAT8,
     INT2,
     INT4,
     INT8,
+    INTERVAL,
+    JSONB,
     TEXT,
     TIMESTAMP,
     TIMESTAMPTZ,
     UUID,
     Column,
+    array_of,
+    dimensioned,
     numeric,
 )
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -249,3 +254,54 @@ def test_the_same_bytes_are_the_same_records_in_the_order_of_names(kind: Kind, t
     first, again = list(read(source)), list(read(source))
     assert repr(first) == repr(again)
     assert [one["mz_path"] for one in first] == sorted(one["mz_path"] for one in first)
+
+
+#: A column of each type that writers may have begun to write later.
+LATER = (
+    *COLUMNS,
+    *(Column(f"later_{i}", one) for i, one in enumerate((JSONB, BYTEA, INTERVAL, array_of(INT4), dimensioned(INT4)))),
+)
+
+
+def test_columns_that_a_file_lacks_are_null_in_its_rows(kind: Kind, tmp_path: Path) -> None:
+    few = COLUMNS[:1]
+    drop(tmp_path / "in", f"f1{kind.ending}", kind.write(few, [{"id": 1}, {"id": 2}]))
+    drop(tmp_path / "in", f"f2{kind.ending}", kind.write(COLUMNS, [{"id": 3, "t": "x", "i8": 4}]))
+    first, second, third = read(kind.source(tmp_path / "in", LATER[1:] + few))
+    assert [one["id"] for one in (first, second, third)] == [1, 2, 3]
+    assert (third["t"], third["i8"], third["mz_error"]) == ("x", 4, None)
+    assert {first[one.name] for one in LATER[1:]} == {None} == {first["mz_error"], second["mz_error"]}
+    assert [third[one.name] for one in LATER[len(COLUMNS) :]] == [None] * 5
+
+
+def test_columns_that_are_not_declared_are_left_out(kind: Kind, tmp_path: Path) -> None:
+    drop(tmp_path / "in", f"f{kind.ending}", kind.write(COLUMNS, kind.rows))
+    source = kind.source(tmp_path / "in", COLUMNS[:2])
+    assert [(one["id"], one["i2"]) for one in read(source)] == [(row["id"], row.get("i2")) for row in kind.rows]
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if not name.startswith("json")])
+def test_a_file_is_refused_of_which_a_column_may_have_another_name_or_must_be_there(name: str, tmp_path: Path) -> None:
+    kind = FORMATS[name]
+    drop(tmp_path / "in", f"f{kind.ending}", kind.write(COLUMNS[:2], [{"id": 1, "i2": 2}]))
+    source = kind.source(tmp_path / "in", (COLUMNS[0], Column("i_2", INT2)))
+    with pytest.raises(SourceUnreadable, match='lacks column "i_2", and has the undeclared column "i2"') as caught:
+        source.poll({})
+    assert "If writers have another column now, declare it, too" in str(caught.value.hint)
+    source = replace(source, columns=(*COLUMNS[:2], Column("k", INT2)), key=("k",), envelope="upsert")
+    with pytest.raises(SourceUnreadable, match='lacks column "k"; column "k" must have a value'):
+        source.poll({})
+    with pytest.raises(SourceUnreadable, match='lacks column "k"'):
+        kind.source(tmp_path / "in", (Column("k", INT2),)).poll({})
+
+
+@pytest.mark.parametrize("names", [("csv", "parquet"), pytest.param(tuple(FORMATS), marks=pytest.mark.deep)])
+def test_both_engines_read_what_a_file_lacks_as_null(spark: SparkSession, tmp_path: Path, names: Sequence[str]) -> None:
+    for name in names:
+        kind, folder = FORMATS[name], tmp_path / name / "in"
+        drop(folder, f"f1{kind.ending}", kind.write(COLUMNS[:2], [{"id": 1}, {"id": 2, "i2": 7}]))
+        drop(folder, f"f2{kind.ending}", kind.write(COLUMNS, kind.rows))
+        source = replace(kind.source(folder, LATER), key=("id",), envelope="upsert")
+        bindings = bind({1: source.poll({})})
+        with source.found_by_spark(bindings) as (found, bound):
+            assert len(records(spark, found, bound, source.read_here(bindings))) == 2 + len(kind.rows)

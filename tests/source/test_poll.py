@@ -132,8 +132,9 @@ def test_bound_file_rewritten_in_its_size_is_seen_by_the_process_that_hashed_it(
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        ("id\n", 'lacks column "name"'),
-        ("id,name,x\n", 'has the undeclared column "x"'),
+        ("name\n", 'lacks column "id"; column "id" must have a value'),
+        ("id,nane\n", 'lacks column "name", and has the undeclared column "nane"'),
+        ("id", "Its header row has no end"),
         ("id,name,name\n", 'repeats column "name"'),
         ("\n", 'lacks columns "id", "name"'),
         ('id,"na\n', "no header row"),
@@ -170,8 +171,8 @@ def test_parquet_file_that_does_not_fit_is_named_and_can_be_replaced(tmp_path: P
     refused("It is not a Parquet file")
     path.write_bytes(b"")
     refused("It is not a Parquet file")
-    parquet(path, id=ids)
-    refused('It has no column "name"')
+    parquet(path, id=ids, nane=names)
+    refused('lacks column "name", and has the undeclared column "nane"')
     parquet(path, id=ids, name=names, NAME=names)
     refused("differ only in case")
     parquet(path, id=pa.array([1.5, 2.5]), name=names)

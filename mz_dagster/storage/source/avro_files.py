@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from mz_dagster.errors import first_line
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.source.absent_columns import absent_columns
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 _PORTION_ROWS = 65_536
@@ -53,9 +54,8 @@ def write_as_parquet(file: BinaryIO, path: str, columns: Sequence[Column], targe
     Raises:
         SourceUnreadable: It is damaged, or has a column of a type that Parquet is not read in.
     """
-    names = {column.name for column in columns}
     with named_if_damaged(path):
-        schema, batches = _read(file, path, names)
+        schema, batches = _read(file, path, columns)
         with pq.ParquetWriter(target, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
@@ -83,7 +83,7 @@ def named_if_damaged(path: str) -> Iterator[None]:
         raise _unreadable(path, f"It is damaged, or is none: {why}.") from error
 
 
-def _read(file: BinaryIO, path: str, names: set[str]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def _read(file: BinaryIO, path: str, columns: Sequence[Column]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     import fastavro
     from fastavro.schema import expand_schema
 
@@ -91,6 +91,8 @@ def _read(file: BinaryIO, path: str, names: set[str]) -> tuple[pa.Schema, Iterat
     whole: Any = expand_schema(reader.writer_schema)  # names stand for nothing in it any more
     if not isinstance(whole, dict) or whole.get("type") != "record":
         raise _unreadable(path, "Its rows are no records.")
+    absent_columns(columns, [one["name"] for one in whole["fields"]], "Avro", path)
+    names = {column.name for column in columns}
     fields = {one["name"]: _field(one["type"], one["name"], path) for one in whole["fields"] if one["name"] in names}
     schema = pa.schema([(name, type_) for name, (type_, _) in fields.items()])
 

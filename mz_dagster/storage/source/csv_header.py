@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.source.absent_columns import absent_columns, listed
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: No sane header is longer; a file without any line feed must not be read whole to say that it has none.
@@ -15,7 +16,9 @@ LONGEST_HEADER = 1 << 20
 
 
 def read_header(folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None) -> tuple[str, ...]:
-    """Returns the names in the file's header row, a permutation of the declared ones; of an empty file none.
+    """Returns the names in the file's header row, in any order; of an empty file none.
+
+    Columns that are not declared are left out, and those that it lacks are NULL, as `absent_columns` has it.
 
     Args:
         folder: Where the file is.
@@ -24,7 +27,7 @@ def read_header(folder: Path, path: str, columns: Sequence[Column], content: byt
         content: The file's bytes, if they are at hand.
 
     Raises:
-        SourceUnreadable: The first line is no header row, or does not name exactly the declared columns.
+        SourceUnreadable: The first line is no header row, or does not name what it has to.
     """
     try:
         with open(folder / path, "rb") if content is None else BytesIO(content) as file:
@@ -38,14 +41,10 @@ def read_header(folder: Path, path: str, columns: Sequence[Column], content: byt
         names = tuple(next(csv.reader([text], strict=True), []))
     except (UnicodeDecodeError, csv.Error) as error:
         raise _unreadable(path, f"Its first line is no header row: {error}.") from error
-    declared = [column.name for column in columns]
-    missing = [name for name in declared if name not in names]
-    extra = [name for name in names if name not in declared]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    for what, which in (("lacks", missing), ("has the undeclared", extra), ("repeats", twice)):
-        if which:
-            listed = ", ".join(f'"{name}"' for name in which)
-            raise _unreadable(path, f"Its header row {what} column{'s' * (len(which) > 1)} {listed}.")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise _unreadable(path, f"Its header row repeats {listed(twice)}.")
+    if absent_columns(columns, names, "CSV", path, "Its header row") and not line.endswith(b"\n"):
+        raise _unreadable(path, "Its header row has no end: it is not known whether it has all of its columns.")
     return names
 
 

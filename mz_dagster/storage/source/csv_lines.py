@@ -1,4 +1,4 @@
-r"""Reads CSV lines: RFC 4180, a header row first, no line feeds within fields.
+r"""Reads CSV lines: RFC 4180, a header row first (`csv_header`), no line feeds within fields.
 
 An empty field is NULL, `""` is the empty text; blanks belong to the field. Empty lines are skipped. A row all of whose
 fields are NULL is, for the envelope `upsert`, the record whose key and value are null; other deletions cannot be
@@ -48,7 +48,12 @@ def cells_of_fields(lines: DataFrame, columns: Sequence[Column], header: Sequenc
         .when(count < len(header), F.concat(F.lit('22P04 missing data for column "'), missing, F.lit('"')))
         .when(count > len(header), F.lit(EXTRA_DATA))
     )
-    cells = [_content(F.get(fields, header.index(column.name))).alias(cell(i)) for i, column in enumerate(columns)]
+    cells = [
+        (
+            _content(F.get(fields, header.index(column.name))) if column.name in header else F.lit(None).cast("string")
+        ).alias(cell(i))
+        for i, column in enumerate(columns)
+    ]
     all_null = F.forall(fields, lambda field: field == "") & (count == len(header))
     return split.select(
         *PLACE,

@@ -163,8 +163,10 @@ class FileSource(RecordSource):
 
     @property
     def file_columns(self) -> tuple[Column, ...]:
-        """The declared columns that files have."""
-        return tuple(column for column in self.columns if column.name not in self.partition)
+        """The declared columns that files have; those of the key, too, have always a value."""
+        key = self.key or ()
+        of_files = [column for column in self.columns if column.name not in self.partition]
+        return tuple(replace(one, nullable=one.nullable and one.name not in key) for one in of_files)
 
     @property
     def _read_as(self) -> Format:

@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from mz_dagster.errors import NotSupportedError, OperationalError
 from mz_dagster.scalars.types import Column
+from mz_dagster.storage.source.absent_columns import absent_columns
 from mz_dagster.storage.source.errors import SourceUnreadable
 
 #: The first of Arrow's releases that tells moments which it cannot hold, where earlier ones have other moments.
@@ -66,7 +67,8 @@ def write_as_parquet(file: BinaryIO, path: str, columns: Sequence[Column], targe
     """
     with TemporaryDirectory(prefix="mz_orc_") as folder:
         written = Path(folder) / "parquet"
-        _asked(file, path, Path(folder), written, [column.name for column in columns])
+        answer = _asked(file, path, Path(folder), written, [column.name for column in columns])
+        absent_columns(columns, answer["names"], "ORC", path)
         with open(written, "rb") as found:
             shutil.copyfileobj(found, target)
 
@@ -74,12 +76,12 @@ def write_as_parquet(file: BinaryIO, path: str, columns: Sequence[Column], targe
 def row_count(file: BinaryIO, path: str) -> int:
     """Returns how many rows a file says that it has, 0 if it is none: who reads it finds that out."""
     with suppress(SourceUnreadable), TemporaryDirectory(prefix="mz_orc_") as folder:
-        return _asked(file, path, Path(folder), None, [])
+        return int(_asked(file, path, Path(folder), None, [])["rows"])
     return 0
 
 
-def _asked(file: BinaryIO, path: str, folder: Path, target: Path | None, names: list[str]) -> int:
-    """Has a file written as Parquet, if there is a target, and returns how many rows it says that it has."""
+def _asked(file: BinaryIO, path: str, folder: Path, target: Path | None, names: list[str]) -> dict[str, Any]:
+    """Has a file written as Parquet, if there is a target, and returns what the reader says of it."""
     stored = folder / "orc"
     with open(stored, "wb") as copy:
         shutil.copyfileobj(file, copy)
@@ -97,7 +99,7 @@ def _asked(file: BinaryIO, path: str, folder: Path, target: Path | None, names: 
             detail=f"It is damaged, or has what is not read: {answer['refused']}.",
             hint="Replace the file by one with the source's columns, or move it away.",
         )
-    return int(answer["rows"])
+    return answer
 
 
 class _Reader:

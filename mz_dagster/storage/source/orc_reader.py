@@ -44,10 +44,12 @@ def answer(path: str, target: str | None, names: list[str]) -> dict[str, Any]:
     """Writes columns of a file as Parquet, or only counts its rows if there is no target.
 
     Returns:
-        Either `rows`, how many there are; or why it was `refused`; or `full`, if there is no room for it.
+        Either `rows`, how many there are, and the `names` of all columns; or why it was `refused`; or `full`, if there
+        is no room for it.
     """
     try:
-        return {"rows": orc.ORCFile(path).nrows if target is None else write(path, target, set(names))}
+        rows = orc.ORCFile(path).nrows if target is None else write(path, target, set(names))
+        return {"rows": rows, "names": orc.ORCFile(path).schema.names}
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return {"full": os.strerror(error.errno)}

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from mz_dagster.errors import first_line
 from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
 from mz_dagster.scalars.types import Column, Kind, ScalarType
+from mz_dagster.storage.source.absent_columns import absent_columns, listed
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.file_place import FilePlace
 
@@ -58,11 +59,19 @@ _SPARK_NAMES = {
     "date32[day]": "date",
 }
 
+#: Of the types in which a column may be there, those of which each column has one, by itself or in a list.
+_POSSIBLE = (
+    pa.string(), pa.binary(), pa.bool_(), pa.int8(), pa.float32(), pa.date32(), pa.timestamp("us"),
+    pa.timestamp("us", "UTC"), pa.decimal128(1),
+)  # fmt: skip
+
 
 def read_schema(
     folder: Path, path: str, columns: Sequence[Column], content: bytes | None = None, *, called: str = "Parquet"
 ) -> tuple[tuple[str, str], ...]:
     """Returns the declared columns' names with the Spark types in which the file holds them.
+
+    One that the file lacks and may lack (`absent_columns`) has a type in which it could be there: Spark reads NULL.
 
     Args:
         folder: Where the file is.
@@ -79,15 +88,17 @@ def read_schema(
         names = schema.names
     except _DAMAGE as error:
         raise _unreadable(path, f"It is not a Parquet file: {first_line(error)}.") from error
+    absent_columns(columns, names, called, path)
     fields = []
     for column in columns:
         same = [name for name in names if name.casefold() == column.name.casefold()]
-        if column.name not in same:
-            raise _unreadable(path, f'It has no column "{column.name}".', called)
-        if len(same) > 1:
-            raise _unreadable(path, f"Its columns {', '.join(same)} differ only in case.", called)
+        if len({*same, column.name}) > 1:
+            others = (
+                f'which differs only in case from "{column.name}"' if len(same) == 1 else "which differ only in case"
+            )
+            raise _unreadable(path, f"It has {listed(same)}, {others}.", called)
         with named_if_damaged(path):  # a time zone may be no text
-            found = schema.field(column.name).type
+            found = schema.field(column.name).type if same else possible_type(column)
             name = _spark_name(found)
         if name is None or not holds(column, name):
             what = f'Its column "{column.name}" is {found}, which is not readable as {column.type}.'
@@ -183,6 +194,18 @@ def holds(column: Column, name: str) -> bool:
             return name == "timestamp"
         case _:
             return bool(name == column.type.kind.value)
+
+
+def possible_type(column: Column) -> pa.DataType | None:
+    """Returns a type in which a file could hold a column, if there is one.
+
+    Example:
+        >>> from mz_dagster.scalars.types import DATE, INT8, array_of
+        >>> possible_type(Column("a", DATE)), possible_type(Column("a", array_of(INT8)))
+        (DataType(date32[day]), ListType(list<item: int8>))
+    """
+    types = (type_ for one in _POSSIBLE for type_ in (one, pa.list_(one)))
+    return next((type_ for type_ in types if holds(column, _spark_name(type_) or "")), None)
 
 
 def dimensions_of(name: str) -> int:

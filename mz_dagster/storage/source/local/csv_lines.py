@@ -24,10 +24,11 @@ def cells_of_csv(content: bytes, columns: Sequence[Column], header: Sequence[str
             elif not any(field is not None for field in fields):
                 nulls.add(row)
             rows.append(fields)
-        by_place = list(zip(*rows, strict=True))
+        by_name = dict(zip(header, zip(*rows, strict=True), strict=True))
+        absent = (None,) * len(rows)
         yield Cells(
             numbers=[number for number, _ in portion],
-            columns=texts([by_place[header.index(column.name)] for column in columns]),
+            columns=texts([by_name.get(column.name, absent) for column in columns]),
             malformed=malformed,
             null_keys=nulls,
             deleted=nulls,

@@ -17,7 +17,7 @@ from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.source.faults import BAD_BYTES, MOMENTS, out_of_range
 from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, without
-from mz_dagster.storage.source.parquet_schema import named_if_damaged
+from mz_dagster.storage.source.parquet_schema import named_if_damaged, possible_type
 
 _RANGES = INTEGER_RANGES | {Kind.MZ_TIMESTAMP: (0, INTEGER_RANGES[Kind.INT8][1])}
 #: The first day of the year 1 and the last one of 9999, since 1970.
@@ -27,15 +27,16 @@ _EXACT = Context(prec=200)
 
 
 def cells_of_parquet(content: bytes, path: str, columns: Sequence[Column]) -> Iterator[Cells]:
-    """Yields the cells of a file, which is known to have the columns.
+    """Yields the cells of a file, whose schema is known to fit the columns.
 
     Raises:
         SourceUnreadable: A page is damaged.
     """
     first = 1
     with named_if_damaged(path), pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
-        for batch in file.iter_batches(PORTION_ROWS, columns=[column.name for column in columns]):
-            found = [plain_values(batch.column(column.name)) for column in columns]
+        there = [column.name for column in columns if column.name in file.schema_arrow.names]
+        for batch in file.iter_batches(PORTION_ROWS, columns=there):
+            found = [_values(batch, column) for column in columns]
             nulls = positions(reduce(pc.and_, (one.is_null() for one in found)))
             faults = [dict.fromkeys(untextual(values), BAD_BYTES) for values in found]
             yield Cells(
@@ -46,6 +47,12 @@ def cells_of_parquet(content: bytes, path: str, columns: Sequence[Column]) -> It
                 faults=faults,
             )
             first += batch.num_rows
+
+
+def _values(batch: pa.RecordBatch, column: Column) -> pa.Array:
+    if column.name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, possible_type(column))
+    return plain_values(batch.column(column.name))
 
 
 def converted(values: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[int, str]]:
