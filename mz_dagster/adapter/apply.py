@@ -6,7 +6,8 @@ in one swap. So does what this release plans otherwise than the one that made it
 whoever made it. What has another name or other words, and computes what it did, keeps its contents. A connection or a
 secret that changed leads elsewhere from then on, and what uses it goes on with it. A table gets new columns, defaults
 and constraints before all that (`applying`); one that would lose values is refused, since its rows exist nowhere else.
-What the files no longer define is dropped only if that is asked for.
+What the files no longer define is dropped only if that is asked for, and so is what only lost files told
+(`lost_files`).
 
 What cannot be used of the files, and what reads it, stays as it was; the rest is applied all the same, and the plan
 says what was not.
@@ -22,7 +23,9 @@ from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePla
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
+from mz_dagster.adapter.lost_files import irreplaceable_sources
 from mz_dagster.adapter.plan_digest import plan_digest
+from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject, some_of
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.catalog import (
@@ -67,15 +70,16 @@ class NotAllApplied(BadProjectFile):
 
 
 def apply_objects(
-    catalog: Catalog, definitions: CatalogDefinitions, files: ProjectFiles, *, drop: bool = False
+    catalog: Catalog, definitions: CatalogDefinitions, project: Project, files: ProjectFiles, *, drop: bool = False
 ) -> ChangePlan:
     """Makes the catalog hold the objects, and returns the plan that was carried out; see the module's docstring.
 
     Args:
         catalog: The catalog.
         definitions: What the catalog holds, bound.
-        files: What the project's files define.
-        drop: Whether to drop what the files no longer define.
+        project: The project.
+        files: What its files define.
+        drop: Whether to drop what the files no longer define, and what only files told that are gone.
 
     Raises:
         NameTaken: Another process has created a source since the files were read, and decided its columns.
@@ -85,7 +89,10 @@ def apply_objects(
     rows = catalog.objects()
     _check_undecided(files, rows)
     files = over_altered(files, rows, definitions)
-    plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
+    plan = plan_changes(files, rows, definitions, drop=drop)
+    if not drop and (lost := irreplaceable_sources(plan, catalog, definitions, project)):
+        plan = plan_changes(files, rows, definitions, refused=lost)
+    plan = replace(plan, replanned=anew)
     waiting = [
         Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alterations
     ]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.apply import over_altered
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.change_plan import Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.change_plan import Change, ChangePlan, plan_changes
 from mz_dagster.adapter.file_ids import name_of_file_id
+from mz_dagster.adapter.lost_files import irreplaceable_sources, lost_files
 from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_project
@@ -107,14 +108,13 @@ def preview_changes(project: Project, *, drop: bool = False) -> tuple[ChangePlan
         definitions = CatalogDefinitions(catalog, project)
         anew = to_replan(catalog, definitions)
         files = over_altered(files, rows, definitions)
-        plan = replace(plan_changes(files, rows, definitions, drop=drop), replanned=anew)
+        plan = plan_changes(files, rows, definitions, drop=drop)
+        if not drop and (refused := irreplaceable_sources(plan, catalog, definitions, project)):
+            plan = plan_changes(files, rows, definitions, refused=refused)
+        plan = replace(plan, replanned=anew)
         sizes = {id: Size(stats.rows, stats.bytes) for id, (_, stats) in catalog.live_batch_counts().items()}
-        bound = {
-            one.name: frozenset(catalog.bound_files(one.old.id))
-            for one in plan.changes
-            if one.action is Action.REPLACE and one.old is not None and one.old.kind == "source"
-        }
-        return plan, _Estimate(project, plan, rows, sizes, bound).cost()
+        lost = {one.name: lost_files(one, catalog, definitions, project) for one in plan.changes}
+        return plan, _Estimate(project, plan, rows, sizes, lost).cost()
 
 
 class _Estimate:
@@ -124,13 +124,13 @@ class _Estimate:
         plan: ChangePlan,
         rows: Sequence[ObjectRow],
         sizes: Mapping[GlobalId, Size],
-        bound: Mapping[str, frozenset[str]],
+        lost: Mapping[str, int],
     ) -> None:
         self._project = project
         self._plan = plan
         self._rows = rows
         self._sizes = sizes
-        self._bound = bound
+        self._lost = lost
         self._changes = {one.name: one for one in plan.changes}
 
     def cost(self) -> ChangeCost:
@@ -151,12 +151,13 @@ class _Estimate:
             ready = source.ready()
         except SourceUnreadable:
             ready = {}  # the first poll says what is wrong with the folder; here there is nothing to read
-        lost = len(self._bound.get(change.name, frozenset()) - ready.keys())
         folder = source.place.folder
         where = source.place if folder is None else folder.relative_to(self._project.root)
         reads = f"{len(ready)} file{'' if len(ready) == 1 else 's'} in {where}"
         size = Size(None, sum(ready.values()))
-        return Hydration(change.name, (reads,), size, freed=self._freed(change), lost_files=lost)
+        return Hydration(
+            change.name, (reads,), size, freed=self._freed(change), lost_files=self._lost.get(change.name, 0)
+        )
 
     def _table(self, change: Change, source: TableSource) -> Hydration:
         try:

@@ -40,6 +40,8 @@ from mz_dagster.sql.type_statements import added_values
 FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
 
+_NOTHING: Mapping[str, BadProjectFile] = {}
+
 
 class Action(Enum):
     """Says what becomes of an object that the files define."""
@@ -168,6 +170,7 @@ def plan_changes(
     definitions: CatalogDefinitions | None = None,
     *,
     drop: bool = False,
+    refused: Mapping[str, BadProjectFile] = _NOTHING,
 ) -> ChangePlan:
     """Returns what it takes to make a catalog hold what the files define.
 
@@ -179,6 +182,7 @@ def plan_changes(
         rows: What the catalog holds, in order of creation; nothing dropped.
         definitions: The same, bound; without it whatever has another text is taken to compute something else.
         drop: Whether to drop what the files no longer define.
+        refused: Why objects are not replaced for which that is known already, by name.
 
     Raises:
         OrphanStillRead: Something made in a session reads what is to be dropped.
@@ -192,7 +196,7 @@ def plan_changes(
     }
     for new, old in _renamed(files, existing).items():
         existing[new] = existing.pop(old)
-    faults = _all_faults(files, existing)
+    faults = _all_faults(files, existing, refused)
     defined = {one.name for one in files.objects} - faults.keys()
     standing = [row.id for name, row in existing.items() if name in faults]
     needed = _inputs(standing, {row.id: row for row in rows})
@@ -250,7 +254,11 @@ def _renamed(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[str
 
 
 def _readers_among(row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[str, Fault]) -> tuple[str, ...]:
-    return tuple(str(one.name) for one in rows if row.id in one.dependencies.values() and one.name in faults)
+    reached = {row.id}
+    for one in rows:  # in order of creation, so readers come after what they read
+        if not reached.isdisjoint(one.dependencies.values()):
+            reached.add(one.id)
+    return tuple(str(one.name) for one in rows if one.id in reached - {row.id} and one.name in faults)
 
 
 class _Comparison:
@@ -382,7 +390,9 @@ def _is_outside(row: ObjectRow, name: str, inside: Collection[str]) -> bool:
     return name not in inside and FROM_FILES not in row.tags
 
 
-def _all_faults(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[str, Fault]:
+def _all_faults(
+    files: ProjectFiles, existing: Mapping[str, ObjectRow], refused: Mapping[str, BadProjectFile]
+) -> dict[str, Fault]:
     """Returns the faults of objects by their names: of the files, of what cannot become what they say, and of readers.
 
     What came from the files and is defined by none that can be read waits for those that cannot.
@@ -399,8 +409,10 @@ def _all_faults(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[
         cause = next((faults[name] for name in one.depends if name in faults), None)
         if cause is not None:
             faults[one.name] = cause.of_reader(one.name, one.path, one.line)
-        elif (held is not None and (error := _irreplaceable(one, held, existing.values())) is not None) or (
-            (error := one.uncreatable) is not None and (held is None or not _is_same(one, held))
+        elif (
+            (error := refused.get(one.name)) is not None
+            or (held is not None and (error := _irreplaceable(one, held, existing.values())) is not None)
+            or ((error := one.uncreatable) is not None and (held is None or not _is_same(one, held)))
         ):
             faults[one.name] = Fault(one.name, error, one.path, one.line)
     return faults

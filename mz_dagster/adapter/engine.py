@@ -234,7 +234,7 @@ class Engine:
         read = iter(() if files is None else (files,))
         plan = self.change(
             lambda: apply_objects(
-                self.catalog, self.definitions, next(read, None) or load_project(self.project), drop=drop
+                self.catalog, self.definitions, self.project, next(read, None) or load_project(self.project), drop=drop
             )
         )
         self.known_faults = plan.faults

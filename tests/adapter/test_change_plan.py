@@ -13,6 +13,7 @@ from mz_dagster.adapter import (
     ChangePlan,
     Engine,
     Hydration,
+    NotAllApplied,
     OrphanStillRead,
     Project,
     Session,
@@ -244,9 +245,25 @@ def test_a_source_reads_its_files_and_a_changed_one_reads_them_again(tmp_path: P
         assert engine.poll("default").files == 2
     (landing / "1.jsonl").unlink()
     write(tmp_path, o=SOURCE.replace("city text", "city text, street text"))
-    found = hydration(project, "o")
-    assert (found.reads, found.lost_files) == (("1 file in landing/o",), 1)
+    plan, cost = preview_changes(project)
+    assert (plan.replaced, cost.hydrations) == ((), ())
+    fault, reader = plan.faults
+    assert fault.error.message.endswith('/o.sql:1: source "o" is not replaced: 1 file that it has read is gone')
+    assert ("apply --drop" in str(fault.error.hint), reader.waits_for) == (True, "o")
+    with Engine(project) as engine:
+        with pytest.raises(NotAllApplied, match="1 file that it has read is gone"):
+            engine.apply()
+        assert engine.catalog.bound_files(engine.catalog.id_of("o")).keys() == {"1.jsonl", "2.jsonl"}
+    _, cost = preview_changes(project, drop=True)
+    assert [(one.reads, one.lost_files) for one in cost.hydrations if one.name == "o"] == [
+        (("1 file in landing/o",), 1)
+    ]
+    (landing / "1.jsonl").write_text("")  # what it has is compared when it is bound, not here
+    assert hydration(project, "o").lost_files == 0
     assert hydration(project, "g").waits_for == ("o",)
+    (landing / "1.jsonl").unlink()
+    with Engine(project) as engine:
+        assert engine.apply(drop=True).replaced == ("o", "g")
 
 
 # ---- what is refused
