@@ -140,14 +140,20 @@ def some_of(told: Sequence[str], separator: str) -> str:
 
 
 def by_cause(faults: Sequence[Fault]) -> Iterator[tuple[Fault, tuple[str, ...]]]:
-    """Yields each fault that is an object's or a file's own, with the names of what waits for it; then what is left."""
+    """Yields each fault that is an object's or a file's own, with the names of what waits for it; then what is left.
+
+    What is wrong with several in the same words, such as a cycle, is yielded once.
+    """
     waiting: dict[str, list[Fault]] = {}
     for one in faults:
         if one.waits_for is not None:
             waiting.setdefault(one.waits_for, []).append(one)
+    own: dict[str, tuple[Fault, list[str]]] = {}
     for one in faults:
         if one.waits_for is None:
-            yield one, tuple(str(each.name) for each in waiting.pop(one.name or str(one.path), ()))
+            _, names = own.setdefault(str(one.error), (one, []))
+            names += (str(each.name) for each in waiting.pop(one.name or str(one.path), ()))
+    yield from ((one, tuple(dict.fromkeys(names))) for one, names in own.values())
     yield from ((one, ()) for left in waiting.values() for one in left)
 
 
@@ -361,7 +367,7 @@ class _Loader:
 
     def _read(self, path: Path) -> None:
         try:
-            text = path.read_bytes().decode()  # each end of a line as it is: it may be one in a literal
+            text = path.read_bytes().decode("utf-8-sig")  # each end of a line as it is: it may be one in a literal
         except (OSError, UnicodeDecodeError) as error:
             bad = BadProjectFile(f'cannot read "{path}": {error}', hint="Make it a readable UTF-8 file.")
             self._note(Fault(None, bad, path, 1, hides=True))

@@ -39,9 +39,10 @@ def print_changes(plan: ChangePlan) -> None:
     changes = [one for one in plan.changes if one.action is not Action.KEEP]
     rows = [_row(one) for one in changes if one.action in first]
     for row, readers in plan.missed:
-        rows.append(
-            ("leave", row.kind, str(row.name), f"{why}, and {', '.join(readers)} cannot do without", "readable")
+        still = (
+            f"{', '.join(map(shown_name, readers))} cannot do without" if readers else "what it checks is wrong there"
         )
+        rows.append(("leave", row.kind, shown_name(str(row.name)), f"{why}, and {still}", "readable"))
     for row in plan.orphans:
         goes = row in plan.going
         readable = "" if goes or row.kind == "schema" else "readable"

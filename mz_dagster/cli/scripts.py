@@ -44,7 +44,7 @@ def execute_text(commands: ShellCommands, text: str, progress: Progress) -> None
 def execute_file(commands: ShellCommands, path: Path, progress: Progress) -> None:
     """Executes a file's text likewise; its errors say where in it."""
     try:
-        text = path.read_bytes().decode()  # each end of a line as it is: it may be one in a literal
+        text = path.read_bytes().decode("utf-8-sig")  # each end of a line as it is: it may be one in a literal
     except (OSError, UnicodeDecodeError) as error:
         raise ProgrammingError(f'cannot read "{path}": {error}', hint="Name a readable UTF-8 file.") from error
     try:

@@ -54,6 +54,13 @@ def test_ends_of_lines_are_as_in_the_file(tmp_path: Path) -> None:
     assert "'a\r\nb'" in view.definition.text
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    given = project(tmp_path)
+    (given.root / "assets" / "a.sql").write_bytes("-- Said.\r\nCREATE VIEW v AS SELECT 1 AS a;".encode("utf-8-sig"))
+    (view,) = load_objects(given)
+    assert (view.comment, view.line) == ("Said.", 2)
+
+
 def test_two_objects_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
     given = project(tmp_path, a="CREATE TABLE t (a integer);", b="\nCREATE VIEW t AS SELECT 1 AS a;")
     with pytest.raises(BadProjectFile, match='two objects are called "t"') as caught:

@@ -84,3 +84,26 @@ def test_a_bad_file_ends_a_plan_with_file_and_line(assets: Path, capsys: pytest.
     assert "create" in told.out  # the others
     assert told.err.startswith(f"ERROR: {assets}:2:25: ")
     assert not (assets.parents[1] / ".mz").exists()
+
+
+def test_what_is_wrong_with_several_is_told_once(assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assets.write_text("CREATE VIEW x AS SELECT a FROM y;\nCREATE VIEW y AS SELECT a FROM x;\nCREATE VIEW z AS TABLE x;")
+    assert main(["plan"]) == 1
+    told = capsys.readouterr().err
+    assert (told.count("ERROR"), told.count("cycle:")) == (1, 1)
+    assert "z waits for" in told
+
+
+def test_what_is_left_says_who_cannot_do_without_it(assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    views = assets.with_name("views.sql")
+    views.write_text("CREATE VIEW a AS TABLE old;\nCREATE VIEW b AS TABLE a;")
+    last = assets.with_name("last.sql")
+    last.write_text("-- @check not_null(a)\nCREATE VIEW last AS TABLE b;")
+    assert main(["apply"]) == 0
+    views.unlink()
+    last.write_text("-- @chek not_null(a)\nCREATE VIEW last AS TABLE b;")
+    assert main(["plan"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("no file defines it any more, and last, last_not_null_a cannot do without") == 0
+    assert out.count("no file defines it any more, and last cannot do without") == 2
+    assert "no file defines it any more, and what it checks is wrong there" in out
