@@ -10,7 +10,6 @@ Positions: `Body.position` gives the 1-based character to blame, in the whole te
 
 from __future__ import annotations
 
-import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from sqlglot.tokenizer_core import Token as TheirToken
 from sqlglot.tokenizer_core import TokenType
 
 from mz_dagster.errors import Error
+from mz_dagster.recursion import allow_deep_calls
 from mz_dagster.sql.cursor import RESERVED
 from mz_dagster.sql.errors import InvalidSyntax, StatementTooComplex, UnsupportedForm
 from mz_dagster.sql.hints import GroupSizes, Hint, cut_hints
@@ -309,7 +309,6 @@ for _name in _SPANNED:
         setattr(_Parser, _name, _spanned(_name))
 
 _DIALECT = Materialize()
-_RECURSION_LIMIT = 8_000
 # Subscripts stay as they are written.
 _DIALECT.INDEX_OFFSET = 0
 
@@ -491,8 +490,7 @@ def _parse(text: SqlText, sql: str) -> Body:
     _check_tokens(text, sql, tokens, theirs)
     _check_lists(text, sql, tokens)
     parser = _Parser(dialect=_DIALECT, error_level=ErrorLevel.IMMEDIATE)
-    # A parenthesis takes some sixty calls. Never lowered again: another thread may be deep in its own query.
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
+    allow_deep_calls()
     try:
         trees = parser.parse(_with_operators(tokens, theirs), sql)
     except _Misplaced as found:

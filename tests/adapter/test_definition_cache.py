@@ -6,7 +6,8 @@ import hashlib
 import os
 import pickle
 import shutil
-from collections import Counter
+import sys
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -404,3 +405,25 @@ def test_what_is_created_is_bound_once_and_as_others_bind_it(
             if row.id in here:
                 assert repr(engine.definitions.definition_of(row)) == repr(here[row.id])
                 assert engine.definitions.definition_of(row) == here[row.id]
+
+
+def test_a_process_that_has_read_no_statement_steps_what_is_nested_deeply(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(definition_cache, "_read_last", OrderedDict())
+    project, limit = Project.load(tmp_path), sys.getrecursionlimit()
+    with Engine(project) as engine:
+        session = Session(engine)
+        session.execute("CREATE TABLE t (a integer, b integer)")
+        sums = "".join(f" + b * {n}" for n in range(600))
+        session.execute(f"CREATE MATERIALIZED VIEW v AS SELECT a{sums} AS s FROM t")
+        session.execute("INSERT INTO t VALUES (1, 2)")
+        time = engine.now("default")
+    sys.setrecursionlimit(1_000)  # as it is when a process begins
+    try:
+        with Engine(project) as engine:
+            engine.catalog.apply_write("default", time)
+            report = engine.step("default", time)
+        assert [one.error for one in report.collections] == [None, None]
+    finally:
+        sys.setrecursionlimit(limit)

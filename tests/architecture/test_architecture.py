@@ -48,6 +48,7 @@ GROUND = {
     "object_cache",
     "process",
     "progress",
+    "recursion",
     "version",
 }
 

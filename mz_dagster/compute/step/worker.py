@@ -49,6 +49,7 @@ from mz_dagster.compute.step.run import StepRun
 from mz_dagster.errors import DatabaseError, OperationalError, one_line
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
+from mz_dagster.recursion import allow_deep_calls
 from mz_dagster.storage.append import Frame
 from mz_dagster.storage.foreign import only_our_errors
 from mz_dagster.storage.inlined import NOTHING
@@ -164,6 +165,7 @@ class Worker:
     """
 
     def __init__(self, catalog: Catalog, local: LocalShards, number: int) -> None:
+        allow_deep_calls()
         self._catalog = catalog
         self._local = local
         self._number = number
