@@ -59,6 +59,9 @@ _PLAIN = {
     "uuid": {"UUID", "SafeUUID"},
 }
 
+#: The layers that bind and plan, and what they do so by.
+_PLANNING = ("formalism", "scalars", "functions", "plan", "sql", "adapter")
+
 #: So many definitions a process keeps in memory, and notes as many names.
 _IN_MEMORY = 5_000
 
@@ -359,6 +362,6 @@ def _key(parts: tuple[object, ...]) -> str:
 def _planner() -> str:
     """Returns a digest of the code that binds and plans, as far as its files' sizes and times tell it from other."""
     root = Path(__file__).parents[1]
-    files = sorted(path for layer in ("formalism", "plan", "sql", "adapter") for path in (root / layer).rglob("*.py"))
+    files = sorted(path for layer in _PLANNING for path in (root / layer).rglob("*.py"))
     stats = [(path.relative_to(root).as_posix(), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
     return _digest((__version__, metadata.version("sqlglot"), sys.version, str(root), stats))

@@ -206,6 +206,21 @@ def test_other_code_and_other_budgets_plan_for_themselves(state: Path, monkeypat
     assert other.made == ["t"]
 
 
+@pytest.mark.parametrize("layer", ["formalism", "scalars", "functions", "plan", "sql", "adapter"])
+def test_code_is_told_from_other_code_that_binds_and_plans(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str
+) -> None:
+    code = tmp_path / "mz_dagster"
+    for one in ("adapter", layer):
+        (code / one).mkdir(parents=True, exist_ok=True)
+    changed = code / layer / "changed.py"
+    changed.write_text("")
+    monkeypatch.setattr(definition_cache, "__file__", str(code / "adapter" / "definition_cache.py"))
+    before = definition_cache._planner.__wrapped__()
+    changed.write_text("# Otherwise.")
+    assert definition_cache._planner.__wrapped__() != before
+
+
 def test_what_is_damaged_is_made_anew(state: Path) -> None:
     table = "CREATE TABLE t (a integer, b integer)"
     made = World(state).define(table)
