@@ -125,18 +125,19 @@ class Replica:
         now = self._engine.clock.monotonic_ms()
         if state is self._seen and all(now < until for _, until in self._failed.values()):
             return ()
-        self._seen = state
+        self._seen, is_left = None, False  # what raises is not done
         reports = []
         for timeline in self._engine.catalog.timelines():
             try:
                 report = self._step(timeline.name, state)
             except StepLost as lost:
                 logger.info("looking again: %s", one_line(lost))
-                self._seen = None
+                is_left = True
                 continue
             if report is not None:
                 self._engine.stepped(report)
                 reports.append(report)
+        self._seen = None if is_left else state
         return tuple(reports)
 
     def _step(self, timeline: str, state: CatalogState) -> StepReport | None:

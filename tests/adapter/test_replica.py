@@ -22,6 +22,7 @@ import pytest
 from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
 from mz_dagster.adapter.replica import Replica, ReplicaRunning
+from mz_dagster.catalog import CatalogBusy
 from mz_dagster.compute import Outcome, StepLost, Stepper
 from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.graph import Node
@@ -186,6 +187,33 @@ def test_what_fails_in_a_replica_is_its_own_affair(sparkless: Connection, monkey
         assert leading.catalog.collection(leading.collection_of("m")).failure is None
         assert leading.catalog.collection(leading.collection_of("n")).upper.only == tick + 1
     assert rows(sparkless, "SELECT a FROM m") == Counter([(2,)])
+
+
+def test_a_replica_looks_again_at_what_an_error_kept_it_from(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sparkless.execute("CREATE TABLE t (a integer)")
+    sparkless.execute("CREATE MATERIALIZED VIEW m AS SELECT a + 1 AS a FROM t")
+    sparkless.execute("INSERT INTO t VALUES (1)")
+    leading = sparkless.engine
+    tick = leading.poll(TIMELINE).tick
+    assert tick is not None
+    leading.catalog.close_tables(TIMELINE, tick, [leading.collection_of("t")])
+    with other_of(sparkless) as other:
+        replica = Replica(other, "waiting")
+        with monkeypatch.context() as patched:
+            patched.setattr(other.catalog, "read_ts", raising(CatalogBusy("the catalog is busy")))
+            with pytest.raises(CatalogBusy):
+                replica.turn()
+        settled(replica)
+    assert leading.catalog.collection(leading.collection_of("m")).upper.only == tick + 1
+
+
+def raising(error: Exception) -> Any:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
 def test_what_goes_well_in_a_replica_has_failed_no_more(sparkless: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
