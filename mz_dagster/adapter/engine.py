@@ -179,7 +179,7 @@ class Engine:
         self.activity = Activity(clock)
         self.planned_queries = PlannedQueries()
         self.group_commit = GroupCommit(self.catalog, self.shards, project, clock, self.holder, self.now, self.wrote)
-        self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms)
+        self._young = MinorCompaction(self.catalog, self.shards, self.definitions, self.holder, project.lease_ms, clock)
         self._retention = Retention(
             self.catalog, self.shards, self.definitions, self.holder, project.retention_ms, clock
         )

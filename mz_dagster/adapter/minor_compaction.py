@@ -13,7 +13,8 @@ eighth is merged at once, those with the most batches first; the others have hal
 
 What a merge replaced is deleted before the next one of the collection, with that of all that are merged then: until
 then those who ask what the step has just written find its batch. Whatever goes wrong is logged and left to the
-compaction job, as nobody may be told that what was sealed has failed.
+compaction job, as nobody may be told that what was sealed has failed; or, since many a project has none, to a step
+after a while.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from itertools import islice
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Catalog
+from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.compact import Merge, choose_merge, compact
 from mz_dagster.storage.local_shards import LocalShards
@@ -33,6 +35,8 @@ from mz_dagster.storage.sweep import sweep
 logger = logging.getLogger("mz_dagster.engine")
 
 _FEW = 8  # so many collections are merged at once, however few were written
+_TRY_AGAIN_MS = 600_000
+"""After how long what failed is tried again, in milliseconds: it may fail at each step, and for long."""
 
 
 class MinorCompaction:
@@ -44,18 +48,27 @@ class MinorCompaction:
         definitions: What tells by which key a collection is sorted.
         holder: Names this process in leases.
         lease_ms: How long a lease lasts before it must be renewed, in milliseconds.
+        clock: What tells when to try again.
     """
 
     def __init__(
-        self, catalog: Catalog, shards: LocalShards, definitions: CatalogDefinitions, holder: str, lease_ms: int
+        self,
+        catalog: Catalog,
+        shards: LocalShards,
+        definitions: CatalogDefinitions,
+        holder: str,
+        lease_ms: int,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._catalog = catalog
         self._shards = shards
         self._definitions = definitions
         self._holder = holder
         self._lease_ms = lease_ms
-        self._failed: set[GlobalId] = set()
-        self._cannot_sweep = False
+        self._clock = clock
+        #: Until when what failed is left alone.
+        self._failed: dict[GlobalId, float] = {}
+        self._sweep_failed = 0.0
 
     def merge(self, collections: Iterable[GlobalId]) -> None:
         """Merges what is due of the collections, of many only some; never fails.
@@ -63,9 +76,9 @@ class MinorCompaction:
         Cost: one query of the catalog if nothing is due.
         """
         collections = tuple(collections)
-        least = budget().young_parts
+        least, now = budget().young_parts, self._clock.monotonic_ms()
         try:
-            found = self._catalog.contents([id for id in collections if id not in self._failed])
+            found = self._catalog.contents([id for id in collections if self._failed.get(id, now) <= now])
         except Exception:
             logger.warning("could not count batches", exc_info=True)
             return
@@ -73,17 +86,17 @@ class MinorCompaction:
         counted = sorted((id for id in found if found[id].batches >= least), key=lambda id: -found[id].batches)
         try:
             due = tuple(islice(filter(self._is_due, counted), most))
-            if due and not self._cannot_sweep:
+            if due and self._sweep_failed <= now:
                 sweep(self._catalog, self._shards, only=due)
         except Exception:
-            self._cannot_sweep = True  # it would fail at each step
+            self._sweep_failed = now + _TRY_AGAIN_MS
             logger.warning("could not sweep what was merged; compaction will", exc_info=True)
             return
         for id in due:
             try:
                 self._merge(id)
             except Exception:
-                self._failed.add(id)  # it would fail at each step
+                self._failed[id] = now + _TRY_AGAIN_MS
                 logger.warning("could not merge young batches of %s; compaction will", id, exc_info=True)
 
     def _is_due(self, id: GlobalId) -> bool:

@@ -85,6 +85,31 @@ def test_a_merge_that_fails_fails_no_write_and_is_left_to_the_compaction_job(
     assert [one.levelname for one in caplog.records] == ["WARNING"], "told once"
 
 
+@pytest.mark.parametrize("what", ["compact", "sweep"])
+def test_what_failed_for_a_while_is_done_afterwards(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget, what: str
+) -> None:
+    failed: list[bool] = []
+
+    def fail(*_: object, **__: object) -> None:
+        failed.append(True)
+        raise OperationalError("the disk is full")
+
+    set_budget(young_parts=3)
+    id = table_of(sparkless)
+    with monkeypatch.context() as patched:
+        patched.setattr(minor_compaction, what, fail)
+        for number in range(9):
+            insert(sparkless, number)
+    assert failed == [True], "it is not tried again at once"
+    now = sparkless.engine.clock.monotonic_ms()
+    monkeypatch.setattr(type(sparkless.engine.clock), "monotonic_ms", lambda _: now + 3_600_000)
+    for number in range(9, 20):
+        insert(sparkless, number)
+    assert len(live(sparkless, id)) <= 3 + 2
+    assert len(sparkless.engine.catalog.batches(id)) <= 3 + 2 + 3 + 2, "and what was merged is swept"
+
+
 def test_a_lost_race_is_tried_again(
     sparkless: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:
