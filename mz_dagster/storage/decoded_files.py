@@ -65,6 +65,14 @@ class HotFile(NamedTuple):
         return self.path.split("/", 1)[0]
 
 
+class MappedColumn(NamedTuple):
+    """A column that was mapped: the entry that it is in, its cells, and how many bytes it takes there."""
+
+    entry: str
+    cells: pa.ChunkedArray
+    bytes: int
+
+
 class DecodedFiles:
     """Keeps decoded columns in a folder. Safe for use from several threads and processes.
 
@@ -81,14 +89,19 @@ class DecodedFiles:
         self._full_until_s = 0.0
         self._count = 0
 
-    def columns(self, file: HotFile, known: Collection[str] = ()) -> dict[str, tuple[str, pa.ChunkedArray]]:
-        """Returns the columns that are kept of a file, by their names, each with the entry that it is in.
+    @property
+    def most(self) -> int:
+        """How many bytes it may take."""
+        return budget().decoded_bytes if self._limit is None else self._limit
+
+    def columns(self, file: HotFile, known: Collection[str] = ()) -> dict[str, MappedColumn]:
+        """Returns the columns that are kept of a file, by their names.
 
         Args:
             file: The file.
             known: Entries that were mapped before, and are left out.
         """
-        found: dict[str, tuple[str, pa.ChunkedArray]] = {}
+        found: dict[str, MappedColumn] = {}
         folder = self._folder_of(file)
         try:
             names = os.listdir(folder)
@@ -99,14 +112,12 @@ class DecodedFiles:
             if entry is None or entry["file"] != file.hash or name in known:
                 continue
             try:
-                columns = _mapped(folder / name, entry["own"])
+                found |= _mapped(folder / name, entry["own"])
             except FileNotFoundError:  # somebody made room
                 continue
             except (OSError, pa.ArrowException, ValueError):
                 with suppress(OSError):
                     os.unlink(folder / name)
-                continue
-            found |= {column: (name, values) for column, values in columns.items()}
         return found
 
     def was_asked_for(self, file: HotFile) -> bool:
@@ -121,7 +132,7 @@ class DecodedFiles:
             pass
         return False
 
-    def keep(self, file: HotFile, columns: Mapping[str, pa.ChunkedArray]) -> dict[str, tuple[str, pa.ChunkedArray]]:
+    def keep(self, file: HotFile, columns: Mapping[str, pa.ChunkedArray]) -> dict[str, MappedColumn]:
         """Writes columns of a file; returns them as `columns` does, none if there is no room, or no disk that takes it.
 
         Args:
@@ -144,7 +155,7 @@ class DecodedFiles:
             os.replace(new, folder / name)
             with self._lock:
                 self._bytes = (self._bytes or 0) + content.size
-            return {column: (name, values) for column, values in _mapped(folder / name, own).items()}
+            return _mapped(folder / name, own)
         except (OSError, pa.ArrowException, ValueError):
             with suppress(OSError):
                 os.unlink(new)
@@ -152,7 +163,7 @@ class DecodedFiles:
 
     def has_room(self, size: int) -> bool:
         """Returns whether so many bytes may be written, and removes what has to go for them."""
-        most, now = budget().decoded_bytes if self._limit is None else self._limit, SYSTEM_CLOCK.now_ms() / 1000
+        most, now = self.most, SYSTEM_CLOCK.now_ms() / 1000
         with self._lock:
             if size > most or now < self._full_until_s:
                 return False
@@ -214,7 +225,7 @@ def _said_once(column: pa.ChunkedArray) -> pa.Array:
     )
 
 
-def _mapped(path: Path, hash: str) -> dict[str, pa.ChunkedArray]:
+def _mapped(path: Path, hash: str) -> dict[str, MappedColumn]:
     """Returns the columns in a file, on its pages.
 
     Raises:
@@ -229,7 +240,8 @@ def _mapped(path: Path, hash: str) -> dict[str, pa.ChunkedArray]:
         with suppress(OSError):
             os.utime(path)
     table = pa.ipc.open_file(content).read_all()
-    return {name: _in_full(one) for name, one in zip(table.column_names, table.columns, strict=True)}
+    columns = zip(table.column_names, table.columns, strict=True)
+    return {name: MappedColumn(path.name, _in_full(one), one.nbytes) for name, one in columns}
 
 
 def _in_full(column: pa.ChunkedArray) -> pa.ChunkedArray:

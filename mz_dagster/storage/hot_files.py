@@ -36,7 +36,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
-from mz_dagster.storage.decoded_files import DecodedFiles, HotFile
+from mz_dagster.storage.decoded_files import DecodedFiles, HotFile, MappedColumn
 from mz_dagster.storage.kept_columns import ascending, compacted
 from mz_dagster.storage.row_numbers import whole
 
@@ -109,8 +109,9 @@ class HotFiles:
         #: Columns by file, those least lately read first.
         self._kept: dict[HotFile, dict[str, pa.ChunkedArray]] = {}
         self._sizes: dict[HotFile, int] = {}
-        #: Columns that are mapped, likewise, each with the entry that it is in.
-        self._mapped: dict[HotFile, dict[str, tuple[str, pa.ChunkedArray]]] = {}
+        #: Columns that are mapped, likewise.
+        self._mapped: dict[HotFile, dict[str, MappedColumn]] = {}
+        self._bytes_mapped = 0
         #: When files were last asked for or written, as how many times that happened before; in this order.
         self._requested_at: dict[HotFile, int] = {}
         self._requests = 0
@@ -201,23 +202,35 @@ class HotFiles:
             if mapped is not None:
                 self._mapped[file] = mapped
         mapped = mapped or {}
-        found |= {name: one for name, (_, one) in mapped.items()}
+        found |= {name: one.cells for name, one in mapped.items()}
         if self._decoded is not None and self._is_for_disk(rows) and not found.keys() >= set(names):
-            new = self._decoded.columns(file, {entry for entry, _ in mapped.values()})
+            new = self._decoded.columns(file, {one.entry for one in mapped.values()})
             self._map(file, new)
-            found |= {name: one for name, (_, one) in new.items()}
+            found |= {name: one.cells for name, one in new.items()}
         return found
 
     def _is_for_disk(self, rows: int) -> bool:
         return self._decoded is not None and rows >= budget().decoded_rows
 
-    def _map(self, file: HotFile, columns: Mapping[str, tuple[str, pa.ChunkedArray]]) -> None:
-        """Notes columns that were mapped; what was least lately asked for is let go if they are of too many files."""
-        if columns:
+    def _map(self, file: HotFile, columns: Mapping[str, MappedColumn]) -> None:
+        """Notes columns that were mapped; what was least lately asked for is let go if they are too many.
+
+        Of what another process has removed, the disk is free again only then.
+        """
+        if columns and self._decoded is not None:
             with self._lock:
-                self._mapped[file] = self._mapped.pop(file, {}) | dict(columns)
-                while len(self._mapped) > _MOST_MAPPED:
-                    del self._mapped[next(iter(self._mapped))]
+                self._mapped[file] = self._unmapped(file) | dict(columns)
+                self._bytes_mapped += sum(one.bytes for one in self._mapped[file].values())
+                while len(self._mapped) > _MOST_MAPPED or (
+                    self._bytes_mapped > self._decoded.most and len(self._mapped) > 1
+                ):
+                    self._unmapped(next(iter(self._mapped)))
+
+    def _unmapped(self, file: HotFile) -> dict[str, MappedColumn]:
+        """Lets go of the columns of a file that are mapped, and returns them."""
+        columns = self._mapped.pop(file, {})
+        self._bytes_mapped -= sum(one.bytes for one in columns.values())
+        return columns
 
     def ordered(self, file: HotFile, kept: pa.Table, key: str) -> Ordered:
         """Returns the rows of a file in the order of a column, which is kept like a column from the first time on.
@@ -251,7 +264,7 @@ class HotFiles:
             for file in [*self._kept, *self._mapped]:
                 if file.shard == shard and (folders is None or file.folder in folders):
                     self._drop(file)
-                    self._mapped.pop(file, None)
+                    self._unmapped(file)
         if self._decoded is not None:
             self._decoded.forget(shard, folders)
 
@@ -279,7 +292,7 @@ class HotFiles:
         decoded = self._decoded if on_disk and self._is_for_disk(len(next(iter(values.values())))) else None
         if decoded is not None and (mapped := decoded.keep(file, values)):
             self._map(file, mapped)
-            return {name: one for name, (_, one) in mapped.items()}
+            return {name: one.cells for name, one in mapped.items()}
         with self._lock:
             kept = self._kept.get(file, {})
             new = {name: one for name, one in columns.items() if name not in kept}

@@ -68,6 +68,19 @@ def entries(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.arrow"))
 
 
+def test_what_others_have_removed_is_not_mapped_for_ever(tmp_path: Path) -> None:
+    folder, reader = tmp_path / "decoded", Reader(pa.table({"k": range(10_000)}))
+    hot, other = HotFiles(10**6, DecodedFiles(folder, 300_000)), DecodedFiles(folder)
+    for number in range(20):
+        file = HotFile("u1", f"mz_batch={number}/x.parquet", f"{number:032x}")
+        assert reader.columns(hot, ["k"], file).equals(reader.table)
+        other.forget("u1", [file.folder])
+    mapped = {line.split(maxsplit=5)[5] for line in Path("/proc/self/maps").read_text().splitlines() if "/" in line}
+    assert len([one for one in mapped if one.startswith(str(folder))]) == 3, "as many as have room there"
+    assert reader.columns(hot, ["k"], file).equals(reader.table)
+    assert len(reader.asked) == 20, "the newest is mapped still"
+
+
 def test_another_process_maps_what_one_has_decoded(tmp_path: Path) -> None:
     folder, reader = tmp_path / "decoded", Reader()
     first = HotFiles(10**6, DecodedFiles(folder))
