@@ -200,8 +200,8 @@ class CatalogDefinitions:
         made: tuple[dict[GlobalId, Any], ...] = (known.bound, known.definitions, known.sources)
         for one in (*made, self._temporal, self._inputs, self._sources_of):
             one.pop(id, None)
-        for key in [key for key in known.items if key[0] == id]:
-            del known.items[key]
+        for key in [key for key in list(known.items) if key[0] == id]:  # of a copy, as other threads add to it
+            known.items.pop(key, None)
 
     def definition(self, id: GlobalId) -> Definition:
         """Returns the definition of an object, bound to the ids that its names stood for when it was created.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from mz_dagster.adapter.change_plan import Action, ChangePlan, plan_changes
 from mz_dagster.adapter.connection_users import UsedOtherwise
 from mz_dagster.adapter.project_files import load_project
 from mz_dagster.catalog import Redefined, Redefinition, StillNeeded
+from mz_dagster.formalism import GlobalId
 from mz_dagster.operations.backup import backup
 from mz_dagster.operations.doctor import Severity, examine
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UndefinedObject, WrongObjectKind
@@ -322,3 +325,31 @@ def test_what_a_connection_leads_through_is_taken_up_however_it_was_made(
         assert not [one for one in examine(tmp_path, deep=True).findings if one.severity is Severity.BREAK]
         connection.execute("DROP SECRET key CASCADE")
         assert connection.execute("SHOW OBJECTS").fetchall() == []
+
+
+def test_what_an_altered_connection_was_is_forgotten_while_another_thread_learns_of_objects(
+    sparkless: Connection,
+) -> None:
+    sparkless.execute(SECRET)
+    definitions = sparkless.engine.definitions
+    item = definitions.item(sparkless.engine.catalog.objects("secret")[0].id)
+    items, is_over, interval = definitions._known.items, threading.Event(), sys.getswitchinterval()
+    items.update({(GlobalId(f"x{number}"), 0): item for number in range(3_000)})
+
+    def learn() -> None:
+        number = 0
+        while not is_over.is_set():
+            number += 1
+            items[GlobalId(f"y{number}"), 0] = item
+
+    sys.setswitchinterval(1e-6)
+    learning = threading.Thread(target=learn)
+    learning.start()
+    try:
+        for number in range(50):
+            definitions.forget(GlobalId(f"x{number}"))
+    finally:
+        is_over.set()
+        learning.join()
+        sys.setswitchinterval(interval)
+    assert len([id for id, _ in items if id.startswith("x")]) == 2_950
