@@ -560,9 +560,11 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
     if on is None:
         raise UndefinedTable.named(str(statement.on), resolver.names(), statement.on.offset + 1)
     if on.kind in ("index", "introspection") or on.timeline is None:
+        article = "an" if on.kind == "index" else "a"
+        what = "relation of the system catalogs" if on.kind == "introspection" else on.kind
         raise WrongObjectKind(
             f'"{on.called}" cannot be indexed',
-            detail=f"It is a {on.kind}{' over constants' if on.timeline is None and on.kind == 'view' else ''}.",
+            detail=f"It is {article} {what}{' over constants' if on.timeline is None and on.kind == 'view' else ''}.",
             hint="Index a source, a table, a view or a materialized view.",
             position=statement.on.offset + 1,
         )

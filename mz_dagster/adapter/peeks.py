@@ -36,6 +36,7 @@ from mz_dagster.plan.rewriting import bottom_up, gets_of, nodes_of
 from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.sql import AsOf, bind_as_of
+from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.keyed_rows import KeyedRows
 from mz_dagster.storage.lookup import Lookup
@@ -62,9 +63,13 @@ class TimeNotComputed(OperationalError):
     sqlstate = "25006"
 
 
-def as_of_time(as_of: AsOf | None, parameters: Sequence[object]) -> AsOfTime | None:
+def as_of_time(
+    as_of: AsOf | None, parameters: Sequence[object], circumstances: Callable[[], Circumstances]
+) -> AsOfTime | None:
     """Returns the time of an AS OF clause, if there is one."""
-    return None if as_of is None else AsOfTime(bind_as_of(as_of, params=parameters), as_of.at_least)
+    if as_of is None:
+        return None
+    return AsOfTime(bind_as_of(as_of, params=parameters, circumstances=circumstances()), as_of.at_least)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -67,7 +67,12 @@ _TRIES = 10
 
 
 def subscribe(
-    peeks: Peeks, names: Names, statement: Subscribe, parameters: Sequence[object], progress: Progress
+    peeks: Peeks,
+    names: Names,
+    statement: Subscribe,
+    parameters: Sequence[object],
+    progress: Progress,
+    circumstances: Callable[[], Circumstances],
 ) -> Result:
     """Returns the rows of a subscription, as a stream.
 
@@ -77,8 +82,10 @@ def subscribe(
         NoValidTimestamp: It cannot be read at the time asked for.
         UndefinedColumn: A key or an order names a column that there is none of.
     """
-    as_of = as_of_time(statement.as_of, parameters)
-    up_to = None if statement.up_to is None else bind_time(statement.up_to, params=parameters)
+    as_of = as_of_time(statement.as_of, parameters, circumstances)
+    up_to = None
+    if statement.up_to is not None:
+        up_to = bind_time(statement.up_to, params=parameters, circumstances=circumstances())
     with ExitStack() as held:
         block = None if peeks.transaction is None else peeks.transaction.as_of
         id = _collection(names, statement, block or as_of, held, progress)

@@ -34,6 +34,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.finishing import RowSetFinishing
+from mz_dagster.sql.ordering import folded
 from mz_dagster.sql.pending import Pending
 from mz_dagster.sql.query import Queries, with_lets
 from mz_dagster.sql.scope import Scope
@@ -201,14 +202,15 @@ def bind_predicate(
     return _scalars(columns, body, table, params, circumstances).boolean(body.root, "WHERE")
 
 
-def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
-    """Returns the time, in the timeline's own numbers, that a constant of AS OF or UP TO is.
+def bind_time(text: SqlText, *, params: Sequence[object] = (), circumstances: Circumstances | None = None) -> int:
+    """Returns the time, in the timeline's own numbers, that a constant of AS OF or UP TO is, `now()` among them.
 
     A number, or a text of one, is the time itself; a date or timestamp is its milliseconds since 1970, in UTC.
     """
     body = parse_scalar(text)
     position = text.offset + 1
-    bound = Expressions(BindingContext(NO_NAMES, params), body, Scope(), "AS OF").bind(body.root)
+    binding = BindingContext(NO_NAMES, params, circumstances)
+    bound = Expressions(binding, body, Scope(), "AS OF").bind(body.root)
     if isinstance(bound, Unknown):
         if bound.text is None:
             raise InvalidParameterValue("a time must not be NULL", position=position)
@@ -218,6 +220,7 @@ def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
         if isinstance(found, Failure):
             raise error_of(Failure("22P02", f'invalid input syntax for type mz_timestamp: "{bound.text}"'), position)
         bound = found
+    bound = folded(bound)
     if not isinstance(bound, Literal):
         raise UnsupportedForm(
             "a time that is not a constant is not supported",
@@ -227,9 +230,9 @@ def bind_time(text: SqlText, *, params: Sequence[object] = ()) -> int:
     return _time_of(bound, position)
 
 
-def bind_as_of(as_of: AsOf, *, params: Sequence[object] = ()) -> int:
+def bind_as_of(as_of: AsOf, *, params: Sequence[object] = (), circumstances: Circumstances | None = None) -> int:
     """Returns the time of `AS OF`."""
-    return bind_time(as_of.time, params=params)
+    return bind_time(as_of.time, params=params, circumstances=circumstances)
 
 
 def _time_of(literal: Literal, position: int) -> int:

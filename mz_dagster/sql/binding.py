@@ -16,7 +16,7 @@ from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.rewriting import with_ids_of
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import ScalarType
-from mz_dagster.sql.body_parser import Body
+from mz_dagster.sql.body_parser import RECURSION_HINT, RECURSION_REASON, Body
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.enclosing import Enclosing
 from mz_dagster.sql.errors import (
@@ -148,7 +148,7 @@ class BindingContext:
         name = ".".join(parts)
         item = self.resolver.resolve(parts)
         if item is None or item.kind == "type":
-            raise UndefinedTable.named(name, self.resolver.names(), position)
+            raise UndefinedTable.named(name, self.resolver.names() if item is None else (), position)
         if item.kind == "index":
             raise WrongObjectKind(f'"{name}" is an index', hint="Read what it is on.", position=position)
         if item.kind in ("connection", "secret"):
@@ -291,17 +291,11 @@ _CLAUSES: dict[str, tuple[str, str | None]] = {
     "sample": ("TABLESAMPLE", "A sample is not a function of the collection."),
     "into": ("INTO", "A SELECT creates nothing."),
     "pivots": ("PIVOT", None),
-    "recursive": (
-        "WITH RECURSIVE",
-        "Its rounds would have to be kept as times of their own. That is planned, as WITH MUTUALLY RECURSIVE, and not "
-        "there yet.",
-    ),
+    "recursive": ("WITH RECURSIVE", RECURSION_REASON),
     "ordinality": ("WITH ORDINALITY", None),
     "only": ("ONLY", "Tables do not inherit."),
     "with_": ("WITH here", None),
     "hint": ("a hint", None),
     "match": ("MATCH_RECOGNIZE", None),
 }
-_HINTS = {
-    "recursive": "Write out as many rounds as there can be: CTEs, each a join with the one before, and their UNION.",
-}
+_HINTS = {"recursive": RECURSION_HINT}

@@ -11,7 +11,7 @@ Positions: `Body.position` gives the 1-based character to blame, in the whole te
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -43,6 +43,12 @@ _SPANNED = (
 )  # fmt: skip
 
 
+#: Why there is no recursion, and what to do instead.
+RECURSION_REASON = (
+    "Its rounds would have to be kept as times of their own. That is planned, as WITH MUTUALLY RECURSIVE, and not "
+    "there yet."
+)
+RECURSION_HINT = "Write out as many rounds as there can be: CTEs, each a join with the one before, and their UNION."
 #: The type of a token that is one of PostgreSQL's "any other operator"; sqlglot's own use of it is given up.
 _OTHER_OPERATOR = TokenType.LLRR_ARROW
 #: The type of a list of constants; sqlglot's own use of it, which PostgreSQL does not know, is given up.
@@ -489,6 +495,7 @@ def _parse(text: SqlText, sql: str) -> Body:
         raise InvalidSyntax("syntax error: the text cannot be split into tokens", position=text.offset + 1) from None
     _check_tokens(text, sql, tokens, theirs)
     _check_lists(text, sql, tokens)
+    _check_recursion(text, tokens)
     parser = _Parser(dialect=_DIALECT, error_level=ErrorLevel.IMMEDIATE)
     allow_deep_calls()
     try:
@@ -577,6 +584,18 @@ def _check_tokens(text: SqlText, sql: str, ours: tuple[Token, ...], theirs: Iter
                 f"the parameter {token.value} is not supported",
                 hint="Parameters are written as ?.",
                 position=text.offset + token.start + 1,
+            )
+
+
+def _check_recursion(text: SqlText, tokens: Sequence[Token]) -> None:
+    """Refuses `WITH MUTUALLY RECURSIVE`, of which the parser has no form."""
+    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if first.is_word("with") and second.is_word("mutually") and third.is_word("recursive"):
+            raise UnsupportedForm(
+                "WITH MUTUALLY RECURSIVE is not supported",
+                detail=RECURSION_REASON,
+                hint=RECURSION_HINT,
+                position=text.offset + second.start + 1,
             )
 
 

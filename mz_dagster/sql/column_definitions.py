@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from mz_dagster.errors import Error
-from mz_dagster.scalars.types import Kind
+from mz_dagster.functions import type_name
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import parse_scalar
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import (
+    DatatypeMismatch,
     DuplicateObject,
     InvalidSyntax,
     InvalidTableDefinition,
@@ -27,7 +29,7 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.identity import parse_identity, serial, serial_type
 from mz_dagster.sql.lexer import Token, TokenKind
 from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, SqlText, UniqueKey
-from mz_dagster.sql.type_names import column_type
+from mz_dagster.sql.type_names import BYTEWISE, COLLATED, column_type
 
 #: Names that shards need for themselves.
 _RESERVED = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
@@ -42,7 +44,7 @@ _REFUSED = {
     "foreign": _REFERENCES,
     "exclude": ("Only equality of keys is enforced.", None),
     "like": ("Columns are written out.", "Or: CREATE TABLE t AS TABLE other WITH NO DATA, and ALTER TABLE adds keys."),
-    "collate": ("Texts are ordered by their code points.", None),
+    "collate": ("Texts are ordered by their code points.", 'Leave it out, or write COLLATE "C".'),
 }
 
 
@@ -186,6 +188,21 @@ def parse_constraint(cursor: TokenCursor, found: Columns, *, only_keys: bool = F
         raise cursor.unexpected("PRIMARY KEY, UNIQUE or CHECK")
 
 
+def _skip_collation(cursor: TokenCursor, type_: ScalarType) -> None:
+    """Moves past `COLLATE "C"`, or another collation that compares by bytes, as all do here; leaves others standing."""
+    if not cursor.sees("collate"):
+        return
+    first = cursor.at
+    token = cursor.advance()
+    if cursor.sees("pg_catalog") and cursor.ahead(1).is_symbol("."):
+        cursor.advance()
+        cursor.advance()
+    if cursor.identifier("a collation") not in BYTEWISE:
+        cursor.at = first
+    elif (type_.array_element or type_).kind not in COLLATED:
+        raise DatatypeMismatch(f"collations are not supported by type {type_name(type_)}", position=token.start + 1)
+
+
 def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False) -> ColumnDefinition:
     """Moves past a column and its constraints, which are noted beside the others; the column is not."""
     offset = cursor.current.start
@@ -216,6 +233,8 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
     else:
         column = ColumnDefinition(name, generates, False, offset, identity=serial(generates))
     while True:
+        if not only_keys:
+            _skip_collation(cursor, column.type)
         first = cursor.current
         called = cursor.identifier("the constraint's name") if cursor.accepts("constraint") else None
         token = cursor.current

@@ -24,8 +24,28 @@ class UndefinedTable(ProgrammingError):
     @classmethod
     def named(cls, name: str, known: Iterable[str], position: int | None = None, *, kind: str = "relation") -> Self:
         """Returns the error that says that nothing is called `name`, with what was probably meant."""
-        hint = suggestion(name.rpartition(".")[2], known)
-        return cls(f'{kind} "{name}" does not exist', hint=hint, position=position)
+        return cls(f'{kind} "{name}" does not exist', hint=_meant(name, known), position=position)
+
+
+def _meant(name: str, known: Iterable[str]) -> str | None:
+    """Returns a hint that names what a relation was probably meant to be: first what has its name in another schema.
+
+    Args:
+        name: What was written.
+        known: What the catalog calls objects, those of `public` by their names alone, and schemas, with a dot behind.
+
+    Example:
+        >>> _meant("x", ["sales.x"]), _meant("x", ["x"]), _meant("flihts", ["flights"])
+        ('Perhaps you meant "sales.x".', 'Perhaps you meant "public.x".', 'Perhaps you meant "flights".')
+    """
+    last = name.rpartition(".")[2]
+    objects = [one for one in known if not one.endswith(".")]
+    elsewhere = sorted(one for one in objects if one.rpartition(".")[2] == last and one != name)
+    if elsewhere:
+        return f'Perhaps you meant "{elsewhere[0]}".'
+    if name in objects:  # it is in a schema that is not searched
+        return f'Perhaps you meant "public.{name}".'
+    return suggestion(last, objects)
 
 
 class UndefinedColumn(ProgrammingError):

@@ -60,7 +60,7 @@ from mz_dagster.sql.subqueries import (
     is_exists,
     quantified_by,
 )
-from mz_dagster.sql.type_names import TypeName, any_char_refused, type_name_of
+from mz_dagster.sql.type_names import BYTEWISE, COLLATED, TypeName, any_char_refused, type_name_of
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -80,9 +80,6 @@ _BINARY: dict[type[exp.Expr], str] = {
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _NUMBERS = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED)
 _NAMES = (TokenKind.WORD, TokenKind.QUOTED)
-_COLLATED = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
-#: The collations that compare by bytes; that of the database is one.
-_BYTEWISE = ("default", "C", "POSIX", "ucs_basic")
 _LINE_COMMENT = re.compile(r"--[^\r\n]*")
 #: What sqlglot sets although the text does not say it.
 _IGNORED = ("safe", "typed", "big_int", "negate")
@@ -427,10 +424,10 @@ class Expressions(ExpressionBinder):
         words = [one.value for one in tokens_of(self.body.source(node.expression)) if one.kind in _NAMES]
         if words[:1] == ["pg_catalog"]:
             words = words[1:]
-        if len(words) != 1 or words[0] not in _BYTEWISE:
+        if len(words) != 1 or words[0] not in BYTEWISE:
             raise refusal_of(self.body, node)
         bound = self.bind(node.this)
-        if not isinstance(bound, Unknown) and bound.type.kind not in _COLLATED:
+        if not isinstance(bound, Unknown) and bound.type.kind not in COLLATED:
             raise DatatypeMismatch(
                 f"collations are not supported by type {type_name(bound.type)}", position=self.body.position(node)
             )

@@ -116,7 +116,7 @@ def _is_all(body: Body, node: exp.Expr) -> bool:
     return bool(places) and body.tokens[places[0]].is_word("limit") and body.tokens[places[0] + 1].is_word("all")
 
 
-def _folded(scalar: Scalar) -> Scalar:
+def folded(scalar: Scalar) -> Scalar:
     """Returns the literal that a scalar over no columns is, if it can be told now; else the scalar."""
     relation = fold_constants(Map(ONE_ROW, (scalar,), ("value",)))
     return relation.rows[0][0] if isinstance(relation, Constant) and relation.rows else scalar
@@ -133,7 +133,7 @@ def _value(binder: ExpressionBinder, node: exp.Expr, what: str) -> RowCount | No
     if isinstance(found, Failure):
         shown = type_name(bound.type)
         raise DatatypeMismatch(f"argument of {what} must be type bigint, not type {shown}", position=position)
-    value = _folded(found.apply(bound))
+    value = folded(found.apply(bound))
     kind = InvalidRowCount if what == "LIMIT" else InvalidRowOffset
     message = f"{what} must not be negative"
     if not isinstance(value, Literal):

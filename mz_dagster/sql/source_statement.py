@@ -32,7 +32,7 @@ def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:
         found = parse_columns(cursor, name.last, only_keys=True, states_columns=states_columns)
         columns, primary = tuple(found.columns), found.primary_key
     timeline = parse_timeline(cursor)
-    if not columns and not cursor.sees("from", "delta") and not cursor.sees("from", "iceberg"):
+    if not columns and (not cursor.sees("from") or cursor.sees("from", "files")):
         raise cursor.unexpected("the columns in parentheses")
     cursor.expects("from")
     if cursor.sees("delta") or cursor.sees("iceberg"):

@@ -453,10 +453,14 @@ def _explain(cursor: TokenCursor, common: Common) -> Explain:
                                 "A step's costs are in its Dagster metadata.", first)  # fmt: skip
         return Explain(*common, "plan", query_text(cursor), analyzes=True)
     stage = "plan"
+    if any(cursor.sees(*one) for one in (("raw|decorrelated", "plan"), ("timestamp", "for"), ("filter", "pushdown"))):
+        raise cursor.refuse(f"EXPLAIN {cursor.current.value.upper()}", "It shows the plan as text.",
+                            "Write EXPLAIN, EXPLAIN OPTIMIZED PLAN FOR or EXPLAIN PHYSICAL PLAN FOR.")  # fmt: skip
     for word, meaning in (("optimized", "logical"), ("logical", "logical"), ("physical", "physical")):
         if cursor.accepts(word):
             stage = meaning
     if cursor.accepts("plan"):
+        cursor.accepts("as", "text")
         cursor.accepts("for")
     elif stage != "plan":
         raise cursor.unexpected("PLAN")

@@ -66,7 +66,7 @@ def _on_commit(cursor: TokenCursor) -> None:
         return
     if cursor.sees("drop") or cursor.sees("delete", "rows"):
         raise cursor.refuse(
-            f"ON COMMIT {cursor.current.value.upper()}", "Each statement is a transaction of its own.",
+            f"ON COMMIT {cursor.current.value.upper()}", "A temporary table is there until its session ends.",
             "Drop or truncate it when it is no longer needed.",
         )  # fmt: skip
     cursor.expects("preserve", "rows")

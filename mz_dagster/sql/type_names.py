@@ -45,6 +45,10 @@ _KINDS = {
     "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMPTZ,
     "mz_timestamp": Kind.MZ_TIMESTAMP,
 }  # fmt: skip
+#: The collations that compare by bytes; that of the database is one.
+BYTEWISE = ("default", "C", "POSIX", "ucs_basic")
+#: The kinds of types that have a collation.
+COLLATED = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 _AS_TEXT = ("Neither engine orders its values as PostgreSQL does.", "Use text, and a CHECK for its form.")
 _AS_BOUNDS = ("Neither engine has its values.", "Use two columns, the first value and the first one behind.")
 _AS_INTEGER = ("Integers here have a sign.", "Use the next wider integer, or numeric.")
@@ -204,6 +208,8 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
         name = replace(name, modifier=modifier)
     elif name.kind is Kind.INTERVAL:
         name = replace(name, modifier=_interval(cursor, arguments, token))
+    elif arguments and name.enumeration is not None and (meant := suggestion(word, _KINDS)) is not None:
+        raise UndefinedType(f'type "{word}" does not exist', hint=meant, position=token.start + 1)
     elif arguments:
         raise UndefinedType(f'type modifier is not allowed for type "{word}"', position=token.start + 1)
     dimensions = _dimensions(cursor)

@@ -191,7 +191,9 @@ def _until(cursor: TokenCursor, word: str, *ends: str) -> SqlText | None:
     if not cursor.accepts(word):
         return None
     if cursor.sees("current", "of"):
-        raise cursor.refuse("WHERE CURRENT OF", "Cursors are those of the Python interface.")
+        raise cursor.refuse(
+            "WHERE CURRENT OF", "A cursor only reads, and its rows have no places.", "Name the rows by their key."
+        )
     return cursor.text_until(min(cursor.index_of(one) for one in ends))
 
 

@@ -310,3 +310,33 @@ def test_explain_says_of_which_schema_what_is_read_is_by_what_it_is_called_now(s
     sparkless.execute("ALTER TABLE t RENAME TO u")
     sparkless.execute("ALTER TABLE s.t RENAME TO w")
     assert read("SELECT a FROM u UNION ALL SELECT w.a FROM s.w") == ["s.w", "u"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message", "hint"),
+    [
+        ("SELECT * FROM t", 'relation "t" does not exist', 'Perhaps you meant "public.t".'),
+        ("SELECT * FROM x", 'relation "x" does not exist', 'Perhaps you meant "sales.x".'),
+        ("DROP TABLE x", 'table "x" does not exist', 'Perhaps you meant "sales.x".'),
+        ("SELECT * FROM public.mood", 'relation "public.mood" does not exist', None),
+        ("CREATE INDEX i ON public.y (a)", 'relation "public.y" does not exist', None),
+        ("CREATE TABLE z (a integer)", "no schema has been selected to create in", "SET search_path to one"),
+    ],
+)
+def test_what_is_in_a_schema_that_is_not_searched_is_named_with_it(
+    tmp_path: Path, sql: str, message: str, hint: str | None
+) -> None:
+    with opened(tmp_path) as connection:
+        for one in (
+            "CREATE SCHEMA sales",
+            "CREATE TABLE sales.x (a integer)",
+            "CREATE TABLE t (a integer)",
+            "CREATE TYPE mood AS ENUM ('sad')",
+            "SET search_path = ''",
+        ):
+            connection.execute(one)
+        with pytest.raises(Error) as caught:
+            connection.execute(sql)
+    assert caught.value.message == message
+    assert (caught.value.hint or "").startswith(hint or "")
+    assert (caught.value.hint is None) == (hint is None)

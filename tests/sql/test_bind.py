@@ -27,6 +27,7 @@ from mz_dagster.sql import (
     ordered_rows,
     parse,
 )
+from mz_dagster.sql.circumstances import Circumstances
 from tests.sql.project import Project, T, bind
 
 
@@ -315,6 +316,13 @@ def test_a_scalar_over_columns_blames_its_own_text() -> None:
 )
 def test_a_time_is_milliseconds(text: str, time: int) -> None:
     assert bind_as_of(AsOf(SqlText(text)), params=(7,)) == time
+
+
+@pytest.mark.parametrize(("text", "before"), [("now()", 0), ("now() - interval '1 hour'", 3_600_000), ("now() - ?", 7)])
+def test_a_time_goes_by_the_clock_of_its_statement(text: str, before: int) -> None:
+    circumstances = Circumstances(clock=datetime(1970, 1, 2, tzinfo=UTC))
+    found = bind_as_of(AsOf(SqlText(text)), params=(timedelta(milliseconds=7),), circumstances=circumstances)
+    assert found == 86_400_000 - before
 
 
 @pytest.mark.parametrize("text", ["NULL", "-1", "1.2", "now()", "7/0", "'x'", "true", "a", "1, 2"])

@@ -30,6 +30,7 @@ REFUSED = [
     ("SELECT DISTINCT ON (a) a, b FROM (SELECT a, b FROM t ORDER BY b) x", 54, "beside DISTINCT ON"),
     ("SELECT (SELECT b FROM t WHERE b IN (SELECT a FROM t ORDER BY b) LIMIT 1)", 53, "beside LIMIT"),
     ("WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x", 6, "WITH RECURSIVE"),
+    ("WITH MUTUALLY RECURSIVE x (n integer) AS (SELECT 1) SELECT * FROM x", 6, "WITH MUTUALLY RECURSIVE"),
     ("SELECT now()", 8, "now()"),
     ("SELECT a, random() FROM t", 11, "random()"),
     ("SELECT current_timestamp", 8, "current_timestamp"),
@@ -184,6 +185,7 @@ def test_positions_count_in_the_whole_text() -> None:
     ("query", "hint"),
     [
         ("SELECT 1 FROM tt", 'Perhaps you meant "t".'),
+        ("SELECT 1 FROM nowhere.t", 'Perhaps you meant "t".'),
         ("SELECT uper(c) FROM t", 'Perhaps you meant "upper".'),
         ("SELECT ts2 FROM u", 'Perhaps you meant "ts".'),
         ("SELECT a FROM t, v", "Qualify it: t.a, v.a."),

@@ -36,6 +36,7 @@ from mz_dagster.sql import (
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import DuplicateObject, InvalidTableDefinition, UnsupportedForm
+from mz_dagster.sql.schemas import PUBLIC
 
 _TAGS = {
     CreateCheck: "CREATE CHECK",
@@ -201,8 +202,10 @@ def _qualified(names: Names, statement: Definable, name: str) -> Name:
         return statement.name
     own = statement.name or Name((name,), statement.on.offset)
     on = names.find(statement.on)
-    if on is None or len(own.parts) > 1 or names.is_temporary(on.id):
+    if len(own.parts) > 1 or (on is not None and names.is_temporary(on.id)):
         return own
+    if on is None:  # of which its definition tells
+        return Name((PUBLIC, name), own.offset)
     return Name((on.schema, name), own.offset)
 
 

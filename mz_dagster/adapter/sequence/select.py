@@ -72,7 +72,8 @@ class Reads:
                 )
             asked = self.select(replace(statement, query=call.query), parameters)
             return call.carried_out(asked, self.names)
-        return self.selected(self.peeks, statement.query, parameters, as_of_time(statement.as_of, parameters))
+        as_of = as_of_time(statement.as_of, parameters, self.circumstances)
+        return self.selected(self.peeks, statement.query, parameters, as_of)
 
     def selected(self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None) -> Result:
         """Returns the rows of a query, as peeks read it."""

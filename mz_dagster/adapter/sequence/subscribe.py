@@ -39,7 +39,9 @@ def subscribe(context: Context, statement: Subscribe, parameters: Sequence[objec
     timeline = _timeline_of_own(context, query, parameters)
     if timeline is not None:
         return _polled(context, statement, query, parameters, timeline)
-    return maintained_subscription(context.peeks, context.names, statement, parameters, context.progress)
+    return maintained_subscription(
+        context.peeks, context.names, statement, parameters, context.progress, context.circumstances
+    )
 
 
 def _timeline_of_own(context: Context, query: SqlText, parameters: Sequence[object]) -> str | None:
@@ -82,7 +84,11 @@ def _polled(
         peeks = replace(context.peeks, facts=context.peeks.facts.anew(), transaction=None)
         return reads_of(context).selected(peeks, query, parameters, time)
 
-    bound = bind_query(query, context.names, params=parameters, circumstances=context.circumstances())
+    circumstances = context.circumstances()
+    bound = bind_query(query, context.names, params=parameters, circumstances=circumstances)
+    up_to = None
+    if statement.up_to is not None:
+        up_to = bind_time(statement.up_to, params=parameters, circumstances=circumstances)
     shown = named_columns(bound.relation_type.columns)
     envelope = Envelope.of(statement.envelope, shown, with_progress=statement.progress)
     stream = PolledRows(
@@ -91,7 +97,7 @@ def _polled(
         execute,
         envelope,
         snapshot=statement.snapshot,
-        up_to=None if statement.up_to is None else bind_time(statement.up_to, params=parameters),
+        up_to=up_to,
         session=context.names.session,
     )
     return Result("SUBSCRIBE", envelope.columns, stream=stream)
