@@ -23,7 +23,7 @@ from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, Moment, ReadSet
-from mz_dagster.compute import Found, SparkUse, peek, peek_locally
+from mz_dagster.compute import CollectionHasErrors, Found, SparkUse, peek, peek_locally
 from mz_dagster.compute.algebra.operator_costs import OperatorCost
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -130,7 +130,12 @@ class Peeks:
             rows = self._collections(optimized)
             timelines = {row.timeline for row in rows if row.timeline is not None}
             if not timelines and not by_clock:
-                return self._read(lower_to_snapshot_plan(optimized), 0, rows)
+                try:
+                    return self._read(lower_to_snapshot_plan(optimized), 0, rows)
+                except CollectionHasErrors as error:
+                    if not rows:  # nothing is read whose rows could be corrected
+                        error.detail = error.hint = None
+                    raise
             (timeline,) = timelines or {self.engine.project.timeline}
             try:
                 time = self._chosen(timeline, rows, as_of, by_clock=by_clock)

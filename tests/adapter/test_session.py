@@ -684,6 +684,7 @@ def test_an_error_of_the_data_has_the_sqlstate_of_the_data(sparkless: Connection
     with pytest.raises(DataError) as caught:
         sparkless.execute(query)
     assert caught.value.sqlstate == sqlstate
+    assert (caught.value.hint is None) == ("FROM" not in query)  # of constants alone no row can be corrected
 
 
 @pytest.mark.parametrize(

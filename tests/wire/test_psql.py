@@ -24,6 +24,8 @@ SHOP = (
     "CREATE SCHEMA other",
     'CREATE TABLE other."Things" (a interval day to second(3), b jsonb)',
     "COMMENT ON TABLE orders IS 'What was ordered'",
+    "CREATE TYPE other.mood AS ENUM ('sad')",
+    "CREATE TABLE other.felt (now other.mood, before other.mood[])",
 )
 #: What each command shows, unaligned; of lists their rows alone.
 SHOWN = {
@@ -66,7 +68,12 @@ SHOWN = {
         "public|customers|table|OWNER|permanent|heap|0 bytes|",
         "public|orders|table|OWNER|permanent|heap|0 bytes|What was ordered",
     ),
-    r"\dt other.*": ("other|Things|table|OWNER",),
+    r"\d+ other.felt": (
+        "now|other.mood||||plain|||",
+        "before|other.mood[]||||extended|||",
+        "Access method: heap",
+    ),
+    r"\dt other.*": ("other|Things|table|OWNER", "other|felt|table|OWNER"),
     r"\di": (
         "public|customers_email_key|index|OWNER|customers",
         "public|customers_pkey|index|OWNER|customers",

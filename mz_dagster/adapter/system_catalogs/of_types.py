@@ -24,17 +24,22 @@ _OTHERS = (
     TypeIds(2278, 0, 4, "void", "void", "P"),
     TypeIds(2283, 0, 4, "anyelement", "anyelement", "P"),
 )
+_ENUM_SIZE = 4
 _ELEMENT_OF_VECTOR = {"int2vector": 21, "oidvector": 26, "name": 18}
 
 
 def size_of(type_: ScalarType) -> int:
     """Returns how many bytes a value of a type has in PostgreSQL; -1 if they vary."""
+    if type_.kind is Kind.ENUM:
+        return _ENUM_SIZE
     return -1 if type_.array_element is not None else ids_of(type_).size
 
 
 def collation_of(type_: ScalarType) -> int:
     """Returns the object id of the collation by which values of a type compare; 0 if by none."""
     element = type_.array_element
+    if (element or type_).kind is Kind.ENUM:
+        return 0
     return ids_of(element if element is not None and not type_.label else type_).collation
 
 
@@ -52,7 +57,7 @@ def types(facts: Facts) -> Iterator[Mapping[str, Value]]:
             yield {**_type(one.array, f"_{one.name}", -1, "A", one.collation), "typelem": one.id, **_OF_ARRAYS}
     for made in facts.enumerations:
         own: dict[str, Value] = {"typnamespace": made.schema_id, "typtype": "e", "typarray": made.id + 1}
-        yield {**_type(made.id, made.name, 4, "E", 0), **own}
+        yield {**_type(made.id, made.name, _ENUM_SIZE, "E", 0), **own}
         yield {
             **_type(made.id + 1, f"_{made.name}", -1, "A", 0),
             "typnamespace": made.schema_id,
