@@ -92,10 +92,11 @@ class _Parts:
     def of_sum(self, position: int) -> tuple[tuple[int, ScalarType], tuple[int, ScalarType]]:
         """Returns where the high and the low part of a numeric are, and their types."""
         value = reference(self.below.relation_type, position)
-        high = high_part_type(value.type.scale)
+        # A sum has more digits than the column's type may say that each of its values has.
+        high, low = high_part_type(value.type.scale), value.type.unmodified
         return (
             (self.added(Call("high_part_numeric", (value,), high, value.nullable)), high),
-            (self.added(Call("low_part_numeric", (value,), value.type, value.nullable)), value.type),
+            (self.added(Call("low_part_numeric", (value,), low, value.nullable)), low),
         )
 
     @property

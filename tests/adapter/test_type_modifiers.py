@@ -158,6 +158,25 @@ def test_columns_show_their_types_as_they_were_written(sparkless: Connection) ->
         sparkless.execute("INSERT INTO copied VALUES (1000, NULL)")
 
 
+def test_a_sum_has_more_digits_than_its_column_wherever_it_stands(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE t (k integer, n numeric(4, 2))")
+    sparkless.execute("INSERT INTO t VALUES (1, 99.99), (1, 99.98), (2, 99.97)")
+    query = (
+        "SELECT (SELECT sum(n) FROM t), (SELECT round(avg(n), 2) FROM t), (SELECT sum(DISTINCT n) FROM t),"
+        " (SELECT sum(n) FILTER (WHERE k = 1) FROM t), (SELECT sum(n) FROM t u WHERE u.k = o.k),"
+        " (SELECT max(s) FROM (SELECT sum(n) OVER (ORDER BY n) AS s FROM t) w), sum(o.n) FROM t o GROUP BY k"
+    )
+    sparkless.execute(f"CREATE MATERIALIZED VIEW v (a, b, c, d, e, f, g) AS {query}")
+    sparkless.execute("INSERT INTO t VALUES (2, 99.96)")
+    every = [Decimal("399.90"), Decimal("99.98"), Decimal("399.90"), Decimal("199.97")]
+    expected = [
+        (*every, Decimal("199.97"), Decimal("399.90"), Decimal("199.97")),
+        (*every, Decimal("199.93"), Decimal("399.90"), Decimal("199.93")),
+    ]
+    assert sparkless.execute(f"{query} ORDER BY k").fetchall() == expected
+    assert sorted(sparkless.execute("SELECT * FROM v").fetchall(), reverse=True) == expected
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from tests.oracle.expressions import COMPARISONS, EXTREMES, INTEGERS, Column, Expr, Scalars, plain_text
+from tests.oracle.expressions import COMPARISONS, EXTREMES, INTEGERS, NUMERICS, Column, Expr, Scalars, plain_text
 from tests.oracle.scope import Relation
 
 
@@ -59,6 +59,8 @@ class Subqueries:
         if roll < 0.7 and column.type in INTEGERS:
             return Expr(f"(SELECT CAST(sum({own}) AS numeric(38,0)) FROM {relation.name} AS {alias}{where})",
                         "numeric(38,0)", 1e12)  # fmt: skip
+        if roll < 0.7 and column.type in NUMERICS and column.bound <= 1e6:
+            return Expr(f"(SELECT sum({own}) FROM {relation.name} AS {alias}{where})", column.type, 1e12)
         order = ", ".join(f"{alias}.{one.name}" for one in (column, *relation.columns))
         own = plain_text(own, column.type)
         text = f"(SELECT {own} FROM {relation.name} AS {alias}{where} ORDER BY {order} LIMIT 1)"

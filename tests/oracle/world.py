@@ -31,7 +31,7 @@ from mz_dagster.storage.read import overlapping
 from mz_dagster.storage.spark import SparkConfig
 from tests.names import BYTES, Names, quoted, unquoted
 from tests.oracle.dialects import ours
-from tests.oracle.expressions import TYPES, Column, Scalars, literal
+from tests.oracle.expressions import NUMERICS, TYPES, Column, Scalars, literal
 from tests.oracle.queries import Queries
 from tests.oracle.referee import Answer, Referee, spelled
 from tests.oracle.scope import Query, Relation
@@ -212,6 +212,7 @@ class World:
         self._indexed: list[str] = []
         #: Of what is where; every other world has schemas.
         self._placing = random.Random(f"schemas {seed}")
+        self._declaring = random.Random(f"declared {seed}")
         self._schemas: list[str] = []
         #: Of what is not in `public`, by its name as SQL spells it: its schema so, and what the catalog calls it.
         self._places: dict[str, tuple[str, str]] = {}
@@ -311,12 +312,19 @@ class World:
             bound = 1e40 if self.random.random() < 0.3 else 100
             columns.append(Column(self._column_names[i], types[i], bound, nullable))
         table = Relation(self._placed(self._named(f"r{n}")), tuple(columns))
-        definition = ", ".join(f"{c.name} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in columns)
+        definition = ", ".join(f"{c.name} {self._declared(c)}{'' if c.nullable else ' NOT NULL'}" for c in columns)
         text = f"CREATE TABLE {table.name} ({definition})"
         self._execute(text)
         self._referee.create_table(table, text)
         self._tables.append(table)
         self._queries.relations.append(table)
+
+    def _declared(self, column: Column) -> str:
+        """Returns the type that a column is declared of: a numeric's may have no more digits than its values."""
+        if column.type not in NUMERICS or self._declaring.random() < 0.5:
+            return column.type
+        scale = int(column.type[:-1].split(",")[1])
+        return f"numeric({scale + 2},{scale})"
 
     def _create_view(self) -> None:
         query = self._queries.query()

@@ -521,10 +521,10 @@ class _Sums:
             case Kind.INT8:
                 return self.added(_or_zero(_cast(value, numeric(0))))
             case Kind.NUMERIC:
-                high_type = high_part_type(value.type.scale)
+                high_type, type_ = high_part_type(value.type.scale), value.type.unmodified
                 high = self.added(_or_zero(Call("high_part_numeric", (value,), high_type, value.nullable)))
-                low = self.added(_or_zero(Call("low_part_numeric", (value,), value.type, value.nullable)))
-                return Call("whole_numeric", (high, low), value.type, False)
+                low = self.added(_or_zero(Call("low_part_numeric", (value,), type_, value.nullable)))
+                return Call("whole_numeric", (high, low), type_, False)
             case _:
                 raise InternalError(f"sums of {value.type} cannot be accumulated")
 
