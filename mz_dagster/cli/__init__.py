@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.budget import EngineSetting
 from mz_dagster.cli.changes import hydration, print_changes, print_faults, print_queries, shown_name
 from mz_dagster.cli.importing import import_queries, import_tests
+from mz_dagster.cli.state import MANY_VIEWS, ROWS_SHOWN, has_many_views, print_checks, print_frontiers, print_views
 from mz_dagster.cli.statements import Progress, execute
 from mz_dagster.cli.tables import print_table
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
@@ -155,7 +156,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--interval", type=_seconds, metavar="S", help="least seconds between two ticks (default: 0.25)")
     run.add_argument("--for", dest="for_s", type=_seconds, metavar="S", help="end after so many seconds")
     run.add_argument("--timeline", metavar="NAME", help="the timeline to drive (default: the project's own)")
-    run.add_argument("--rows", type=_positive, default=5, metavar="N", help="how many rows of each view to print")
+    run.add_argument("--rows", type=_positive, metavar="N", help=f"how many rows of each view to print ({ROWS_SHOWN}; "
+                     f"of a project with more than {MANY_VIEWS} views none)")  # fmt: skip
     run.set_defaults(command=_run)
 
     dev = commands.add_parser("dev", help="open the project in Dagster's UI, with its daemon")
@@ -346,9 +348,9 @@ def _run(options: argparse.Namespace) -> int:
     with Engine(
         replace(project, polls_for_reads=False)
     ) as engine:  # what the runs have made, and nothing that came since
-        unread = _print_views(engine, options.rows)
-        _print_checks(engine)
-        _print_frontiers(engine)
+        unread = print_views(engine, options.rows)
+        print_checks(engine)
+        print_frontiers(engine, arrangements=options.rows is not None or not has_many_views(engine))
     if told := failure or unread:
         raise told
     if done < options.ticks:
@@ -402,39 +404,6 @@ def _print_run(run: RunDone) -> None:
         [(one.name, one.outcome, one.rows, one.errors, f"{one.seconds:.2f}", one.engine) for one in run.assets],
     )
     sys.stdout.flush()
-
-
-def _print_views(engine: Engine, limit: int) -> Error | None:
-    """Prints the first rows of each view, or why it cannot be read; returns the first such reason."""
-    from mz_dagster.adapter import Session
-    from mz_dagster.cli.output import Output
-    from mz_dagster.sql.schemas import written
-
-    session = Session(engine)
-    unread: Error | None = None
-    for row in engine.catalog.objects("materialized view"):
-        if row.name is None:
-            continue
-        print(f"\n{row.name}")
-        try:
-            result = session.execute(f"SELECT * FROM {written(row.schema, row.name)} ORDER BY 1 LIMIT {limit}")
-        except Error as error:
-            print(f"cannot be read: {error.message}")
-            unread = unread or error
-            continue
-        Output().show(result)
-    return unread
-
-
-def _print_checks(engine: Engine) -> None:
-    """Prints how many violations each check has, if there are any checks."""
-    from mz_dagster.adapter import Session
-    from mz_dagster.cli.output import Output
-
-    shown = Session(engine).execute("SHOW CHECKS")
-    if shown.rows:
-        print("\nchecks")
-        Output().show(shown)
 
 
 def _apply_told(engine: Engine) -> None:
@@ -572,33 +541,8 @@ def _shell(engine: Engine, progress: Progress, commands: ShellCommands) -> None:
 
 def _frontiers(options: argparse.Namespace) -> int:
     with _engine(options) as engine:
-        _print_frontiers(engine)
+        print_frontiers(engine)
     return 0
-
-
-def _print_frontiers(engine: Engine) -> None:
-    names = engine.definitions.display_names()
-    counts = engine.catalog.live_batch_counts()
-    print("\nfrontiers")
-    rows = []
-    reasons = {**engine.definition_faults(), **engine.reasons()}
-    for row in engine.catalog.collections():
-        batches, stats = counts.get(row.id, (0, None))
-        rows.append(
-            (
-                names.get(row.id, row.id),
-                row.timeline,
-                "{}" if row.since.is_empty else row.since.only,
-                "{}" if row.upper.is_empty else row.upper.only,
-                batches,
-                stats.rows if stats else 0,
-                stats.errors if stats else 0,
-                stats.bytes if stats else 0,
-                reasons.get(row.id, ""),
-            )
-        )
-    print_table(("collection", "timeline", "since", "upper", "batches", "updates", "errors", "bytes", "failure"), rows)
-    print_faults(engine.faults())
 
 
 def _compact(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from mz_dagster import Project, connect
 from mz_dagster.cli import main
+from mz_dagster.cli.state import MANY_VIEWS
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.drive import RunDone, RunFailed, dagster_home, drive
 
@@ -119,7 +120,31 @@ def test_a_view_that_cannot_be_read_keeps_no_other_from_being_shown(
     shown, told = capsys.readouterr()
     assert '\nin "error"\ncannot be read: division by zero' in shown
     assert "\nsound\n b\n" in shown
-    assert "ERROR: division by zero" in told
+    assert 'ERROR: view "in "error"" cannot be read: division by zero' in told
+
+
+def test_of_many_views_those_that_cannot_be_read_are_printed_and_others_if_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with connect(tmp_path) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (a integer)")
+        cursor.execute("INSERT INTO t VALUES (0)")
+        for number in range(MANY_VIEWS):
+            cursor.execute(f"CREATE MATERIALIZED VIEW sound_{number} AS SELECT a + {number} AS b FROM t")
+        cursor.execute("CREATE MATERIALIZED VIEW failing AS SELECT 1 / a AS b, count(*) AS n FROM t GROUP BY a")
+    (tmp_path / "definitions.py").write_text("import dagster as dg\n\ndefs = dg.Definitions()\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    assert main(["--project", str(tmp_path), "run"]) == 1
+    shown, _ = capsys.readouterr()
+    assert f"{MANY_VIEWS + 1} views; mz-dagster run --rows 5 prints" in shown
+    assert "\nfailing\ncannot be read: division by zero" in shown
+    assert "\nsound_0\n" not in shown
+    assert "(arrangement 1)" not in shown
+    assert main(["--project", str(tmp_path), "run", "--rows", "1"]) == 1
+    shown, _ = capsys.readouterr()
+    assert all(f"\nsound_{number}\n" in shown for number in range(MANY_VIEWS))
+    assert "failing (arrangement 1)" in shown
 
 
 def test_what_is_no_plain_sensor_is_left_to_the_daemon(instance: dg.DagsterInstance) -> None:
