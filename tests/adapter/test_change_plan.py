@@ -253,7 +253,9 @@ def test_a_source_reads_its_files_and_a_changed_one_reads_them_again(tmp_path: P
     with Engine(project) as engine:
         with pytest.raises(NotAllApplied, match="1 file that it has read is gone"):
             engine.apply()
-        assert engine.catalog.bound_files(engine.catalog.id_of("o")).keys() == {"1.jsonl", "2.jsonl"}
+        id = engine.catalog.id_of("o")
+        assert id is not None
+        assert engine.catalog.bound_files(id).keys() == {"1.jsonl", "2.jsonl"}
     _, cost = preview_changes(project, drop=True)
     assert [(one.reads, one.lost_files) for one in cost.hydrations if one.name == "o"] == [
         (("1 file in landing/o",), 1)
