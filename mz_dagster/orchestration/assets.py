@@ -21,7 +21,7 @@ from mz_dagster.orchestration.data_checks import data_check_specs
 from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY, TIMELINE_KEY
 from mz_dagster.orchestration.frontier_checks import frontier_check_specs
 from mz_dagster.orchestration.ticks import partitions_of
-from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block
+from mz_dagster.orchestration.translator import MzDagsterTranslator, code_block, outside_dep
 from mz_dagster.plan.lineage import column_lineage
 from mz_dagster.sql import Files, Iceberg
 from mz_dagster.sql.schemas import PUBLIC, key_of, last_of, parts_of
@@ -164,8 +164,9 @@ def _with_upstream(
         metadata.setdefault(_LINEAGE_KEY, lineage)
         metadata.setdefault(_READABLE_LINEAGE_KEY, code_block("text", _lines(lineage)))
     deps: list[dg.AssetDep | dg.AssetKey] = list(spec.deps)
-    outside = {dg.AssetKey(key) for view in one.views for key in view.annotations.deps}
-    deps += sorted((outside | {keys[read] for read in reads}) - given)
+    outside = {key for view in one.views for key in view.annotations.deps if dg.AssetKey(key) not in given}
+    deps += map(outside_dep, sorted(outside))
+    deps += sorted({keys[read] for read in reads} - given - {dg.AssetKey(key) for key in outside})
     return spec.replace_attributes(deps=deps, metadata=metadata)
 
 

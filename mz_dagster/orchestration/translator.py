@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from datetime import timedelta
 from hashlib import sha256
 
@@ -74,12 +75,17 @@ class MzDagsterTranslator:
             group_name=annotations.group,
             owners=annotations.owners,
             tags=dict(annotations.tags),
-            deps=[dg.AssetKey(key) for key in annotations.deps],
+            deps=[outside_dep(key) for key in annotations.deps],
             kinds=_KINDS[definition.kind] | formats | set(annotations.kinds),
             code_version=obj.version,
             freshness_policy=None if annotations.freshness is None else _freshness_policy(annotations.freshness),
             metadata=metadata,
         )
+
+
+def outside_dep(key: Sequence[str]) -> dg.AssetDep:
+    """Returns the dependency on an asset outside of the project, any of whose partitions may be in any tick."""
+    return dg.AssetDep(dg.AssetKey(key), partition_mapping=dg.AllPartitionMapping())
 
 
 def _formats(definition: Definition) -> set[str]:

@@ -97,6 +97,27 @@ def test_assets_outside_are_dependencies_also_those_of_plain_views(project: Proj
     assert reads["named_by_city"] == {"orders", "customers", "crm/branches"}
 
 
+def test_assets_outside_may_have_partitions_of_their_own(project: Project) -> None:
+    text = SQL.replace("CREATE VIEW named", "-- @dep branches\nCREATE VIEW named").replace(
+        "-- @kind kafka", "-- @dep prices"
+    )
+    (project.assets / "orders.sql").write_text(text)
+
+    @dg.asset(partitions_def=dg.DailyPartitionsDefinition("2024-01-01"))
+    def branches() -> None: ...
+
+    @dg.asset(partitions_def=dg.StaticPartitionsDefinition(["a", "b"]))
+    def prices() -> None: ...
+
+    @mz_assets(project=project)
+    def steps(context: dg.AssetExecutionContext, mz: MzResource) -> Iterator[StepResult]:
+        yield from mz.step(context)
+
+    dg.Definitions.validate_loadable(
+        dg.Definitions([branches, prices, steps], resources={"mz": MzResource(project_dir=str(project.root))})
+    )
+
+
 def test_a_specification_tells_what_the_comment_says(specs: Mapping[str, dg.AssetSpec]) -> None:
     ordered = specs["ordered"]
     assert ordered.description == "What was ordered where."
