@@ -27,7 +27,7 @@ from mz_dagster.adapter.definition import Definable, Definition, define, define_
 from mz_dagster.adapter.definition_cache import DefinitionCache, RecordingResolver, parts_of_query
 from mz_dagster.adapter.kept_views import Kept, KeptViews, contents, reading
 from mz_dagster.adapter.origins import sink_of, source_of
-from mz_dagster.adapter.plan_digest import plan_digest
+from mz_dagster.adapter.plan_digest import is_planned_as, plan_digest
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
     BOUND_SHAPES,
@@ -468,7 +468,7 @@ class CatalogDefinitions:
         plan = self.definition_of(row).plan
         if plan is None:
             raise InternalError(f'"{name}" has a collection and no plan')
-        if plan_digest(plan) != row.options["arrangements"]:
+        if not is_planned_as(plan, row.options["arrangements"]):
             raise PlannedDifferently(name, row.options.get("release"), newer=_is_of_newer_release(row))
         owned = sorted(owned, key=lambda one: int(one.options["position"]))
         ids = {one.id: own.id for one, own in zip(plan.arrangements, owned, strict=True)}
@@ -490,7 +490,7 @@ class CatalogDefinitions:
             plan = self.definition_of(row).plan
         except Error:
             return False
-        return plan is not None and plan_digest(plan) != row.options["arrangements"]
+        return plan is not None and not is_planned_as(plan, row.options["arrangements"])
 
     # ---- what a definition becomes in the catalog
 

@@ -1,4 +1,7 @@
-"""By what a plan is known to be the one whose outputs are on disk as arrangements.
+"""By what a plan is known to be the one whose outputs are on disk: the view's own, and its arrangements'.
+
+What a view holds is kept by adding what its plan makes of changes. A plan that makes something else of the same rows,
+as one in which a fault was mended, would add that to what the other made.
 
 To make a digest walks a plan, which takes milliseconds, and each process asks for those of all that it steps. So it is
 kept with the plan where that is kept (`definition_cache`), and a process that opens a project again remembers it.
@@ -29,9 +32,17 @@ _digests: OrderedDict[int, tuple[MaintainedPlan, str]] = OrderedDict()
 
 
 def plan_digest(plan: MaintainedPlan) -> str:
-    """Returns a digest of the plans whose outputs are on disk as arrangements; ids and names do not count."""
+    """Returns a digest of the plans whose outputs are on disk: of the arrangements, then of the view; 128 hex digits.
+
+    Ids and names do not count.
+    """
     found = _digests.get(id(plan))
     return remember_digest(plan, _made(plan)) if found is None else found[1]
+
+
+def is_planned_as(plan: MaintainedPlan, kept: str) -> bool:
+    """Returns whether a plan is the one of which a digest was kept, which older releases took of arrangements alone."""
+    return plan_digest(plan).startswith(kept)
 
 
 def remember_digest(plan: MaintainedPlan, digest: str) -> str:
@@ -45,12 +56,15 @@ def remember_digest(plan: MaintainedPlan, digest: str) -> str:
 
 def _made(plan: MaintainedPlan) -> str:
     ids: dict[GlobalId, GlobalId] = {}
-    text = []
-    for one in plan.arrangements:
-        for id in _in_order(one.plan):
-            ids.setdefault(id, GlobalId(f"#{len(ids)}"))
-        text.append(f"{one.key} {without_names(rename_collections(one.plan, ids))!r}")
-    return hashlib.sha256("\n".join(text).encode()).hexdigest()
+    arrangements = "\n".join(f"{one.key} {_text(one.plan, ids)}" for one in plan.arrangements)
+    return "".join(hashlib.sha256(one.encode()).hexdigest() for one in (arrangements, _text(plan.output, ids)))
+
+
+def _text(plan: Physical, ids: dict[GlobalId, GlobalId]) -> str:
+    """Returns what a plan is but for the ids of what it reads; `ids` numbers them, and learns those that are new."""
+    for id in _in_order(plan):
+        ids.setdefault(id, GlobalId(f"#{len(ids)}"))
+    return repr(without_names(rename_collections(plan, ids)))
 
 
 def _in_order(plan: Physical) -> list[GlobalId]:

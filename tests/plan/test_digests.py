@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from mz_dagster.adapter.plan_digest import plan_digest
+from mz_dagster.adapter.plan_digest import is_planned_as, plan_digest
 from tests.plan.test_sharing import maintained
 
-#: What is selected, and the beginning of its digest.
+#: What is selected, and the beginning of its digest, that of the arrangements.
 QUERIES = {
     "SELECT b, count(*), sum(a), sum(d) FROM t GROUP BY b": "183db466408d6d4a",
     "SELECT b, count(DISTINCT a), min(c), max(e) FROM t GROUP BY b": "128c33d62fd3ded5",
@@ -28,3 +28,12 @@ def test_what_is_kept_is_planned_as_it_was(query: str) -> None:
     plan = maintained(query)
     assert plan.arrangements
     assert plan_digest(plan)[:16] == QUERIES[query]
+
+
+def test_a_digest_is_of_what_the_view_makes_of_its_arrangements_too() -> None:
+    first, second = (plan_digest(maintained(f"SELECT b, count(*) + {one} FROM t GROUP BY b")) for one in (1, 2))
+    assert len(first) == 128
+    assert first[:64] == second[:64]
+    assert first[64:] != second[64:]
+    kept = maintained("SELECT b, count(*) + 1 FROM t GROUP BY b")
+    assert [is_planned_as(kept, one) for one in (first, first[:64], second, second[64:])] == [True, True, False, False]

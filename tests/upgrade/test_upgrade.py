@@ -17,7 +17,7 @@ from mz_dagster.catalog import Catalog
 from mz_dagster.clock import ManualClock
 from mz_dagster.operations.doctor import examine
 from mz_dagster.plan import PIPELINE, optimize
-from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.relation import Relation, Union
 from mz_dagster.storage.spark import SparkConfig
 from tests.catalog.connected import connected
 from tests.upgrade.make import SECOND, START, VIEWS, land, order
@@ -230,6 +230,24 @@ def test_what_is_hydrated_is_read_before_it_is_made_anew(made: Path) -> None:
         for name, query in QUERIES.items():
             assert rows(connection, f"SELECT * FROM {name} AS OF {as_of}") == rows(connection, f"{query} AS OF {as_of}")
         assert ids(connection) == before
+
+
+def test_what_was_planned_with_a_fault_is_made_anew_though_its_states_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "SELECT k, x FROM t WHERE x > 1"
+    with monkeypatch.context() as patch, opened(tmp_path, 0) as (connection, _):
+        patch.setattr(definition, "optimize", lambda relation: optimize(Union((relation, relation))))
+        connection.execute("CREATE TABLE t (k int, x int)")
+        connection.execute(f"CREATE MATERIALIZED VIEW plain AS {query}")
+        connection.execute("INSERT INTO t VALUES (1, 2), (2, 3)")
+        assert len(rows(connection, "SELECT * FROM plain")) == 4
+    shutil.rmtree(tmp_path / ".mz" / "definitions")
+    with opened(tmp_path) as (connection, clock):
+        clock.advance(SECOND)
+        connection.execute("DELETE FROM t WHERE k = 1")
+        assert rows(connection, "SELECT * FROM plain") == rows(connection, query) == ["(2, 3)"]
+        assert not connection.engine.replan()
 
 
 def test_a_view_over_what_is_planned_otherwise_is_created(made: Path) -> None:
