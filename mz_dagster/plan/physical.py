@@ -167,7 +167,8 @@ class Accumulate:
     A state operator: its output is its state, a collection of its own, and what is above reads it.
 
     Attributes:
-        input: Its first `key_arity` columns are the key, the others contributions: NOT NULL bigint or numeric columns.
+        input: Its first `key_arity` columns are the key, in which zeros have no sign; the others are contributions: NOT
+            NULL bigint or numeric columns.
         key_arity: How many columns the key has; 0 for one group of everything.
         relation_type: Of the state: the key, the number of rows (bigint, may be negative; a key with number and sums
             all 0 has no row), the sums in the types of the contributions.

@@ -2,17 +2,17 @@
 
 A collection's content at a time is a `Counter` of rows; an update of the error part is the row `("error", text)`.
 Scalars are evaluated one by one, to a value or a `Failed`. Nothing is incremental and nothing is shared with the
-product but the plan's own types.
+product but the plan's own types. What tournaments come to is in `staged_reference.py`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import struct
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -32,56 +32,38 @@ from mz_dagster.plan.physical import (
     Unnest,
 )
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar, columns_of
+from tests.compute.contents import Content, Exact, Row, Update, at, clean, is_error
+from tests.compute.staged_reference import never_retracted, result
 from tests.plan.reference import beside_elements
 
-Row = tuple[Any, ...]
-Content = Counter[Row]
-#: `(row or ("error", text), time, diff)`.
-Update = tuple[Row, int, int]
+#: The last time that there is.
+LAST = 2**63 - 1
 
 
-class Exact(float):
-    """Is a float that equals only what has its bits, NaN included: two zeros are two rows."""
+@dataclass(frozen=True)
+class Known:
+    """Is what is known of all collections, for one time.
 
-    def __hash__(self) -> int:
-        return hash(struct.pack("d", self))
+    Attributes:
+        updates: Theirs, at all times.
+        time: Which time it is.
+        first: When what is asked about began: what came before, came then.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, float) and struct.pack("d", self) == struct.pack("d", other)
+    updates: Mapping[GlobalId, Sequence[Update]]
+    time: int
+    first: int = 0
+    _contents: dict[tuple[GlobalId, int], Content] = field(default_factory=dict)
 
-
-def exact(row: Row) -> Row:
-    return tuple(map(exact_cell, row))
-
-
-def exact_cell(cell: Any) -> Any:
-    """Returns a cell that equals only what has its bits; of an array, an interval or a record a tuple."""
-    if isinstance(cell, float):
-        return Exact(cell)
-    if isinstance(cell, dict):
-        return exact(tuple(cell.values()))
-    return exact(tuple(cell)) if isinstance(cell, list | tuple) else cell
+    def content(self, id: GlobalId) -> Content:
+        """Returns a collection's content."""
+        if (id, self.time) not in self._contents:
+            self._contents[id, self.time] = at(self.updates[id], self.time)
+        return self._contents[id, self.time]
 
 
 class Failed(Exception):
     """Is the outcome of a scalar that fails."""
-
-
-def at(updates: Sequence[Update], time: int) -> Content:
-    """Returns the content that updates up to `time` sum to."""
-    content: Content = Counter()
-    for row, t, diff in updates:
-        if t <= time:
-            content[exact(row)] += diff
-    return clean(content)
-
-
-def clean(content: Content) -> Content:
-    return Counter({row: n for row, n in content.items() if n})
-
-
-def is_error(row: Row) -> bool:
-    return len(row) == 2 and row[0] == "error"
 
 
 def value_of(scalar: Scalar, row: Row) -> Any:
@@ -114,8 +96,8 @@ def call(scalar: Call, row: Row) -> Any:
         return None if None in values else not decisive
     if scalar.function == "generate_series_int4":
         return series(*(value_of(argument, row) for argument in scalar.arguments))
-    if scalar.function == "is_not_null":
-        return value_of(scalar.arguments[0], row) is not None
+    if len(scalar.arguments) == 1:
+        return of_one(scalar.function, value_of(scalar.arguments[0], row))
     left, right = (value_of(argument, row) for argument in scalar.arguments)
     if left is None or right is None:
         return None
@@ -134,6 +116,26 @@ def call(scalar: Call, row: Row) -> Any:
     raise NotImplementedError(scalar.function)
 
 
+def of_one(function: str, value: Any) -> Any:
+    """Returns what a function of one argument returns."""
+    if function == "is_not_null":
+        return value is not None
+    if value is None:
+        return None
+    match function:
+        case "unsigned_zero_float8":
+            return Exact(0.0) if float(value) == 0 else value
+        case "cast_int8_to_mz_timestamp":
+            if value < 0:
+                raise Failed("22003 mz_timestamp out of range")
+            return value
+        case "step_mz_timestamp":
+            if value == LAST:
+                raise Failed("22003 step mz_timestamp overflow")
+            return value + 1
+    raise NotImplementedError(function)
+
+
 def series(start: int | None, stop: int | None, step: int | None) -> tuple[int, ...] | None:
     if start is None or stop is None or step is None:
         return None
@@ -149,29 +151,29 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content:
-    """Returns the content of `node`, given that of the collections."""
+def evaluate(node: Physical, known: Known) -> Content:
+    """Returns the content of `node`; of a tournament without the levels below the last."""
     match node:
         case ReadCollection():
-            return collections[node.id]
+            return known.content(node.id)
         case ConstantRows():
             return clean(Counter([tuple(cell.value for cell in row) for row in node.rows]))
         case NegateAll():
-            below = evaluate(node.input, collections)
+            below = evaluate(node.input, known)
             return Counter({row: n if is_error(row) else -n for row, n in below.items()})
         case UnionAll():
             whole: Content = Counter()
             for one in node.inputs:
-                for row, n in evaluate(one, collections).items():
+                for row, n in evaluate(one, known).items():
                     whole[row] += n
             return clean(whole)
         case Linear():
-            return _linear(node.mfp, evaluate(node.input, collections))
+            return _linear(node.mfp, evaluate(node.input, known))
         case DeltaJoin():
-            return _join(node, [evaluate(one, collections) for one in node.inputs])
+            return _join(node, [evaluate(one, known) for one in node.inputs])
         case Repeat():
             repeated: Content = Counter()
-            for row, n in evaluate(node.input, collections).items():
+            for row, n in evaluate(node.input, known).items():
                 if is_error(row):
                     repeated[row] += n
                 else:
@@ -179,18 +181,71 @@ def evaluate(node: Physical, collections: Mapping[GlobalId, Content]) -> Content
             return clean(repeated)
         case Catch():
             caught: Content = Counter()
-            for row, n in evaluate(node.input, collections).items():
+            for row, n in evaluate(node.input, known).items():
                 width = node.input.relation_type.arity
                 caught[((None,) * width + row[1:]) if is_error(row) else (*row, None)] += n
             return clean(caught)
         case Unnest():
             unnested: Content = Counter()
-            for row, n in evaluate(node.input, collections).items():
+            for row, n in evaluate(node.input, known).items():
                 for each in [row] if is_error(row) else beside_elements(row, node.arrays, node.ordinality):
                     unnested[each] += n
             return clean(unnested)
-        case Accumulate() | Staged() | TemporalState():
-            raise NotImplementedError("keyed operators have oracles of their own")
+        case Accumulate():
+            return accumulated(node, evaluate(node.input, known))
+        case Staged():
+            rows = result(node, _of_what_grows(node, known) if node.monotonic else evaluate(node.input, known))
+            return Counter({row if is_error(row) else (node.last_level, 0, *row): n for row, n in rows.items()})
+        case TemporalState():
+            return valid(node, evaluate(node.input, known), known.time)
+        case _:
+            assert_never(node)
+
+
+def accumulated(node: Accumulate, content: Content) -> Content:
+    """Returns the counts and sums of what is there."""
+    arity = node.input.relation_type.arity
+    totals: dict[Row, list[Any]] = defaultdict(lambda: [0] * (1 + arity - node.key_arity))
+    found: Content = Counter()
+    for row, n in content.items():
+        if is_error(row):
+            found[row] += n
+            continue
+        total = totals[row[: node.key_arity]]
+        for i, value in enumerate((1, *row[node.key_arity :])):
+            total[i] += n * value
+    found.update({(*key, *total): 1 for key, total in totals.items() if any(total)})
+    return found
+
+
+def valid(node: TemporalState, content: Content, time: int) -> Content:
+    """Returns which rows of a content are valid at a time, or will be."""
+    found: Content = Counter()
+    for row, n in content.items():
+        if is_error(row):
+            found[row] += n
+            continue
+        try:
+            lower, upper = ([value_of(one, row) for one in bounds] for bounds in (node.lower, node.upper))
+        except Failed as error:
+            found["error", str(error)] += n
+            continue
+        if None in lower or None in upper:
+            continue
+        start, end = max([0, *lower]), min(upper, default=None)
+        if end is None or max(start, time) < end:
+            found[(*row, start, end, start <= time)] += n
+    return clean(found)
+
+
+def _of_what_grows(node: Staged, known: Known) -> Content:
+    changes: list[Update] = []
+    before: Content = Counter()
+    for time in range(known.first, known.time + 1):
+        content = evaluate(node.input, replace(known, time=time))
+        changes += [(row, time, n) for row in {*before, *content} if (n := content[row] - before[row])]
+        before = content
+    return never_retracted(changes, known.first, known.time)
 
 
 def _linear(mfp: MapFilterProject, content: Content) -> Content:

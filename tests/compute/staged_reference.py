@@ -1,6 +1,6 @@
-"""What a tournament holds, recomputed from scratch: the oracle of `compute/spark/staged.py`.
+"""What a tournament holds, recomputed from scratch: the oracle of `Staged`.
 
-Contents are `Counter`s of rows, as in `reference.py`; the state's rows are `(level, bucket, *row, *results)`.
+Contents are `Counter`s of rows, as in `contents.py`; the state's rows are `(level, bucket, *row, *results)`.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
-from mz_dagster.plan.relation import Aggregate, ColumnOrder
-from tests.compute.reference import Content, Exact, Row, Update, clean, exact, is_error
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, FrameUnit, WindowFunction
+from tests.compute.contents import Content, Exact, Row, Update, clean, exact, is_error
 
 NEGATIVE = ("error", "XX001 a row has a negative multiplicity")
 RETRACTED = ("error", "XX001 a row was retracted from a collection that never retracts")
@@ -88,9 +88,28 @@ def stage(node: Staged, content: Content, *, last: bool) -> Content:
             results = [gathered(one, content, arity) for one in function.aggregates]
             return Counter([(*row, *results)])
         case Windowed():
-            assert [one.name for one in function.functions] == ["row_number"]
             rows = ordered(copies(content), function.order, arity)
-            return Counter([(*row, i + 1) for i, row in enumerate(rows)])
+            return Counter(
+                [(*row, *(_said(one, rows, place) for one in function.functions)) for place, row in enumerate(rows)]
+            )
+
+
+def _said(function: WindowFunction, rows: Sequence[Row], place: int) -> Any:
+    """Returns what a window function says of a row; its frame is rows before it, and itself."""
+    match function.name:
+        case "row_number":
+            return place + 1
+        case "lag":
+            return rows[place - 1][function.arguments[0]] if place else None
+        case "sum":
+            frame = function.frame
+            assert frame is not None
+            assert frame.unit is FrameUnit.ROWS
+            assert frame.start.offset is not None
+            before = cast(int, frame.start.offset.value)
+            seen = [row[function.arguments[0]] for row in rows[max(place - before, 0) : place + 1]]
+            return sum(one for one in seen if one is not None) if any(one is not None for one in seen) else None
+    raise NotImplementedError(function.name)
 
 
 def gathered(aggregate: Aggregate, content: Content, arity: int) -> Any:

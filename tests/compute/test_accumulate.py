@@ -12,7 +12,7 @@ import itertools
 import math
 import random
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -40,6 +40,7 @@ from mz_dagster.formalism import (
 from mz_dagster.plan.physical import Accumulate, ReadCollection
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, Column, RelationType, ScalarType, numeric
+from tests.compute.reference import accumulated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,26 +66,13 @@ GLOBAL = accumulation([], [INT8, numeric(4)])
 DISTINCT = accumulation([INT4, TEXT], [])
 
 
-def accumulated(version: CollectionVersion[Data], node: Accumulate) -> CollectionVersion[Data]:
-    """Returns the state over an input's version, by the definition."""
-    arity = node.input.relation_type.arity
-    totals: dict[Data, list[Any]] = defaultdict(lambda: [0] * (1 + arity - node.key_arity))
-    errors: Counter[Data] = Counter()
-    for row, n in version.multiplicities.items():
-        if row[:1] == ("error",):
-            errors[row] += n
-            continue
-        total = totals[row[: node.key_arity]]
-        for i, value in enumerate((1, *row[node.key_arity :])):
-            total[i] += n * value
-    rows = {(*key, *total): 1 for key, total in totals.items() if any(total)}
-    return CollectionVersion({**rows, **errors})
-
-
 def expected(updates: Iterable[Told], node: Accumulate) -> frozenset[Told]:
     whole = Tvc.of_updates(TIMELINE, updates)
-    state = Tvc(TIMELINE, lru_cache(None)(lambda time: accumulated(whole.read(time), node)))
-    return state.updates(TIMES - 1)
+
+    def state(time: int) -> CollectionVersion[Data]:
+        return CollectionVersion(accumulated(node, Counter(whole.read(time).multiplicities)))
+
+    return Tvc(TIMELINE, lru_cache(None)(state)).updates(TIMES - 1)
 
 
 def random_updates(source: random.Random, node: Accumulate, cases: int) -> list[Told]:
@@ -206,6 +194,7 @@ def check_all(spark: SparkSession, node: Accumulate, seed: int, cases: int) -> N
     assert run(spark, node, updates, [start, cut + 1, TIMES], hydrated=True) == compact_updates(should, since)
 
 
+@pytest.mark.deep
 def test_the_state_tells_what_adding_up_each_version_of_the_input_does(spark: SparkSession) -> None:
     check_all(spark, MIXED, seed=3, cases=60)
 

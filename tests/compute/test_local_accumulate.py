@@ -17,7 +17,7 @@ from mz_dagster.formalism import NATURAL, Antichain, Update, compact_updates
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, TEXT, Column, numeric
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
-from tests.compute.reference import exact
+from tests.compute.contents import exact
 from tests.compute.test_accumulate import DISTINCT, GLOBAL, TIMES, Told, accumulation, expected, random_updates
 
 KEYED = accumulation([INT4, TEXT, numeric(2)], [INT8, numeric(4)])

@@ -17,7 +17,7 @@ from mz_dagster.plan.physical import Gathered, ReadCollection, Staged
 from mz_dagster.plan.relation import Aggregate, ColumnOrder
 from mz_dagster.scalars.types import BYTEA, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.budgets import SetBudget
-from tests.compute.reference import at, is_error
+from tests.compute.contents import at, is_error
 from tests.compute.staged_reference import result
 from tests.compute.test_local_staged import BY_F, BY_T, BY_X, INPUT, TIMES, Life, is_top, random_history
 

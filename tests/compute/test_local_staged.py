@@ -28,11 +28,11 @@ from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged,
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import BOOL, DATE, INT4, INT8, TEXT, Column, RelationType, numeric
 from tests.budgets import SetBudget
-from tests.compute.reference import Row, Update, at, exact, is_error
+from tests.compute.contents import Row, Update, at, exact, is_error
 from tests.compute.staged_reference import NEGATIVE, check_levels, identical, never_retracted, result
+from tests.compute.staged_shapes import STAGED_SHAPES, random_updates
+from tests.compute.staged_shapes import TIMES as LATEST
 from tests.compute.test_local_accumulate import table, told
-from tests.compute.test_staged import DEEP_SHAPES, random_updates
-from tests.compute.test_staged import TIMES as LATEST
 
 TIMES = 8
 INPUT = RelationType(
@@ -220,17 +220,12 @@ def test_a_retraction_in_the_same_time_as_what_it_retracts_is_none(name: str) ->
     assert not staged_updates(updates((1, -1), (1, 1)), node, lambda _: nothing(node)).num_rows
 
 
-@pytest.mark.parametrize(
-    ("name", "seed"),
-    [
-        pytest.param(name, seed, marks=() if seed == number % 2 else pytest.mark.deep)
-        for number, name in enumerate(DEEP_SHAPES)
-        for seed in range(6)
-    ],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("name", STAGED_SHAPES)
+@pytest.mark.parametrize("seed", range(6))
 def test_the_state_is_the_tournament_recomputed_whatever_the_data_are(name: str, seed: int) -> None:
-    """Of floats of all kinds, negative multiplicities and retractions of what never retracts, as in `test_staged`."""
-    node, source = DEEP_SHAPES[name], random.Random(seed)
+    """Of floats of all kinds, negative multiplicities and retractions of what never retracts, in any intervals."""
+    node, source = STAGED_SHAPES[name], random.Random(seed)
     history = random_updates(source, range(12 if node.group else 1), errors=3)
     life = Life(node, source, ADVANCED.get(type(node.function), staged_updates))
     cuts = sorted({0, *(source.randrange(1, LATEST) for _ in range(3 if seed else LATEST)), LATEST})

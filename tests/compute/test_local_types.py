@@ -56,7 +56,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.values import Dimensioned, Interval
 from mz_dagster.storage.arrow_schema import arrow_type, update_table
 from mz_dagster.storage.row_numbers import numbered
-from tests.compute.reference import Row, Update, at, exact, exact_cell
+from tests.compute.contents import Row, Update, at, exact, exact_cell
 from tests.compute.staged_reference import identical, ordered, result
 from tests.compute.test_local_accumulate import table, told
 from tests.compute.test_local_staged import TIMES, Life, is_top, updates_of

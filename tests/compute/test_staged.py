@@ -31,122 +31,47 @@ from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate
 from mz_dagster.formalism import Update as FormalUpdate
-from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import RETRACTION
 from mz_dagster.plan.physical import (
-    Extremes,
     Gathered,
     Linear,
     MapFilterProject,
     ReadCollection,
     Staged,
-    StageFunction,
     TopRows,
-    Windowed,
 )
-from mz_dagster.plan.relation import Aggregate, ColumnOrder, WindowFunction
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import BOOL, DATE, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
-from tests.compute.reference import Content, Row, Update, at, exact, is_error
+from mz_dagster.scalars.types import BOOL, DATE, INT4, INT8, TEXT, Column, RelationType
+from tests.compute.contents import Content, Row, Update, at, exact, is_error
 from tests.compute.staged_reference import check_levels, never_retracted, result
+from tests.compute.staged_shapes import (
+    ARITY,
+    BIT_AND,
+    BIT_XOR,
+    BY_T,
+    BY_X,
+    GATHERED,
+    INPUT,
+    MAX,
+    MIN,
+    PLACE,
+    STAGED_SHAPES,
+    TIMES,
+    array_agg,
+    random_updates,
+    staged,
+    string_agg,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TIMES = 12
 CASES = 24
 TIMELINE = Timeline("t", NATURAL)
-
-INPUT = RelationType(
-    (Column("case", INT4), Column("g", FLOAT8), Column("x", FLOAT8), Column("t", TEXT), Column("f", BOOL))
-)
-ARITY = INPUT.arity
-PLACE = (Column("level", INT4, False), Column("bucket", INT8, False))
-BY_X = ColumnOrder(2, descending=True, nulls_first=False)
-BY_T = ColumnOrder(3, descending=False, nulls_first=True)
-BY_F = ColumnOrder(4, descending=True, nulls_first=True)
-
-
-def staged(function: StageFunction, *buckets: int, group: tuple[int, ...] = (0, 1), monotonic: bool = False) -> Staged:
-    results: list[Column] = []
-    if isinstance(function, Gathered):
-        results = [Column(f"r{i}", one.type) for i, one in enumerate(function.aggregates)]
-    if isinstance(function, Windowed):
-        results = [Column(f"r{i}", one.type) for i, one in enumerate(function.functions)]
-    columns = (*PLACE, *INPUT.columns, *results)
-    below = ReadCollection(GlobalId("in"), INPUT, "in")
-    return Staged(below, group, function, buckets, monotonic, RelationType(columns))
-
-
-def array_agg(position: int, *order: ColumnOrder, filter: int | None = None) -> Aggregate:
-    type_ = array_of(INPUT.columns[position].type)
-    return Aggregate(AggregateFunction.ARRAY_AGG, (position,), type_, filter=filter, order=order)
-
-
-def string_agg(value: int, separator: int, *order: ColumnOrder) -> Aggregate:
-    return Aggregate(AggregateFunction.STRING_AGG, (value, separator), TEXT, order=order)
-
-
-MIN, MAX = AggregateFunction.MIN, AggregateFunction.MAX
-BIT_AND, BIT_OR, BIT_XOR = AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR
-GATHERED = Gathered(
-    (array_agg(2), array_agg(3, BY_X, filter=4), array_agg(2, BY_F, BY_T), string_agg(3, 3, BY_X), string_agg(3, 3))
-)
-SHAPES = {
-    "top rows in two stages": staged(TopRows((BY_X, BY_T), 2, 1), 4, 1),
-    "extremes in two stages": staged(Extremes((MAX, MIN, MAX)), 4, 1),
-    "bits of one group": staged(Extremes((BIT_XOR, MIN, MAX, MIN, MAX)), 4, 1, group=()),
-    "gathered": staged(GATHERED, 1),
-    "row numbers": staged(Windowed((BY_F, BY_T), (WindowFunction("row_number", (), INT8, False),)), 1),
-    "monotonic top rows": staged(TopRows((BY_T,), 3), 1, monotonic=True),
-    "monotonic first row": staged(TopRows((BY_T,), 1), 1, monotonic=True),
-    "monotonic extremes": staged(Extremes((MIN, MAX, MIN)), 1, monotonic=True),
-}
-DEEP_SHAPES = {
-    **SHAPES,
-    "top rows in three stages": staged(TopRows((BY_F, BY_X), 3, 2), 16, 4, 1),
-    "top rows with ties": staged(TopRows((BY_X,), 2, ties=True), 1),
-    "top rows with ties in stages": staged(TopRows((BY_T, BY_F), 2, ties=True), 8, 2, 1, group=()),
-    "monotonic top rows with ties": staged(TopRows((BY_T,), 1, ties=True), 1, monotonic=True),
-    "top rows in one stage": staged(TopRows((), 1), 1),
-    "top rows without a limit": staged(TopRows((BY_X,), None, 2), 1),
-    "one group": staged(TopRows((BY_X,), 5), 4, 1, group=()),
-    "extremes of one group": staged(Extremes((MIN, MAX, MIN, MAX, MAX)), 4, 1, group=()),
-    "gathered from one group": staged(Gathered((array_agg(3, BY_X),)), 1, group=()),
-    "no rows": staged(TopRows((BY_X,), 0), 4, 1),
-    "all rows": staged(TopRows((BY_X,), None), 4, 1),
-    "extremes in one stage": staged(Extremes((MIN, MAX, MIN)), 1),
-    "extremes in three stages": staged(Extremes((MIN, MAX, MIN)), 16, 4, 1),
-    "bits in three stages": staged(Extremes((BIT_AND, MIN, MAX, MIN, MAX)), 16, 4, 1, group=()),
-    "bits in one stage": staged(Extremes((BIT_OR, MIN, MAX, MIN, MAX)), 1, group=()),
-    "monotonic bits": staged(Extremes((BIT_XOR, MIN, MAX, MIN, MAX)), 1, group=(), monotonic=True),
-    "monotonic bits without XOR": staged(Extremes((BIT_OR, MIN, MAX, MIN, MAX)), 1, group=(), monotonic=True),
-    "monotonic first of all": staged(TopRows((BY_F, BY_X), 1), 1, group=(), monotonic=True),
-    "monotonic rows, each once": staged(TopRows((), 1), 1, group=(0, 1, 2, 3, 4), monotonic=True),
-}
 
 
 def frontier(time: int) -> Antichain[int]:
     return Antichain.of(TIMELINE, time)
-
-
-def random_updates(source: random.Random, cases: range, errors: int) -> list[Update]:
-    found: list[Update] = []
-    for case in cases:
-        rows: list[Row] = []
-        for _ in range(source.randrange(12)):
-            if rows and source.random() < 0.4:
-                row = source.choice(rows)
-            else:
-                g = source.choice([None, 0.0, -0.0, float("nan"), 1.5, 1.5, 1.5])
-                x = source.choice([None, 0.0, -0.0, float("nan"), 1.5, float("-inf"), 2.5])
-                row = (case, g, x, source.choice([None, "", "a", "B", "é", "ab"]), source.choice([None, True, False]))
-            rows.append(row)
-            found.append((row, source.randrange(TIMES), source.choice([-2, -1, -1, 1, 1, 1, 2])))
-    for _ in range(errors):
-        error = ("error", f"22000 bad record {source.randrange(2)}")
-        found.append((error, source.randrange(TIMES), source.choice([-1, 1])))
-    return found
 
 
 def frame_of(spark: SparkSession, relation_type: RelationType, updates: Sequence[Update]) -> DataFrame:
@@ -304,17 +229,16 @@ class Life:
         check_levels(self._node, state, ARITY)
 
 
-@pytest.mark.parametrize(
-    "shape", ["extremes in two stages", pytest.param("monotonic first row", marks=pytest.mark.deep)]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", ["extremes in two stages", "monotonic first row"])
 def test_the_state_is_the_tournament_recomputed(spark: SparkSession, shape: str) -> None:
-    Life(spark, SHAPES[shape], seed=len(shape)).run()
+    Life(spark, STAGED_SHAPES[shape], seed=len(shape)).run()
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(2))
 def test_first_rows_of_a_little_state_are_those_recomputed(spark: SparkSession, seed: int) -> None:
-    Life(spark, SHAPES["top rows in two stages"], seed, WholeState).run()
+    Life(spark, STAGED_SHAPES["top rows in two stages"], seed, WholeState).run()
 
 
 @pytest.mark.deep
@@ -333,20 +257,20 @@ def test_buckets_are_spared_in_many_histories(spark: SparkSession, seed: int) ->
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("shape", DEEP_SHAPES)
+@pytest.mark.parametrize("shape", STAGED_SHAPES)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_state_is_the_tournament_recomputed_for_many_histories(spark: SparkSession, shape: str, seed: int) -> None:
-    Life(spark, DEEP_SHAPES[shape], seed=100 + seed).run()
+    Life(spark, STAGED_SHAPES[shape], seed=100 + seed).run()
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("shape", [one for one in DEEP_SHAPES if "extreme" in one or "bits" in one])
+@pytest.mark.parametrize("shape", [one for one in STAGED_SHAPES if "extreme" in one or "bits" in one])
 def test_what_has_no_kernel_is_computed_by_its_algebra(
     spark: SparkSession, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for one in list(KERNELS):
         monkeypatch.delitem(KERNELS, one)
-    Life(spark, DEEP_SHAPES[shape], seed=7).run()
+    Life(spark, STAGED_SHAPES[shape], seed=7).run()
 
 
 def test_workers_compute_what_has_no_kernel(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,7 +301,7 @@ def plan_of(frame: DataFrame) -> str:
 
 
 def test_a_filter_for_the_last_level_leaves_one_chain_of_stages(spark: SparkSession) -> None:
-    node = SHAPES["top rows in two stages"]
+    node = STAGED_SHAPES["top rows in two stages"]
     level = Call("eq_int4", (ColumnRef(0, INT4), Literal(node.last_level, INT4)), BOOL, False)
     arity = node.relation_type.arity
     above = Linear(node, MapFilterProject(arity, (("filter", level),), tuple(range(arity))), node.relation_type)

@@ -9,8 +9,9 @@ of the cases, a hydration at its end), and two more, between which the state of 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,11 +22,12 @@ from mz_dagster.compute.local.temporal import temporal_updates as local_updates
 from mz_dagster.compute.placement.supported import unsupported
 from mz_dagster.compute.spark.state import FrameState
 from mz_dagster.compute.spark.temporal import temporal_snapshot, temporal_updates
-from mz_dagster.formalism import NATURAL, Antichain, CollectionVersion, GlobalId, Timeline, Tvc, Update, compact_updates
-from mz_dagster.plan.physical import ReadCollection, TemporalState
-from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar
-from mz_dagster.scalars.types import BOOL, INT4, INT8, MZ_TIMESTAMP, Column, RelationType
+from mz_dagster.formalism import NATURAL, Antichain, Timeline, Tvc, Update, compact_updates
+from mz_dagster.plan.physical import TemporalState
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.arrow_schema import update_table, without_error_data
+from tests.compute.reference import valid
+from tests.compute.temporal_shapes import BOUNDED, TEMPORAL_SHAPES, VALID, random_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,104 +37,21 @@ TIMES = 12
 CASES = 80
 #: The interval that is hydrated over, and the steps that follow.
 FIRST, STEPS = (0, 4), ((4, 9), (9, TIMES))
-LAST = 2**63 - 1
 TIMELINE = Timeline("t", NATURAL)
-
-
-class Failed(Exception):
-    """Is the outcome of a bound that fails."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A filter: its bounds as a plan has them, and as Python reckons them from the row's four numbers."""
-
-    lower: tuple[Scalar, ...]
-    upper: tuple[Scalar, ...]
-    bounds: Callable[[list[int | None]], tuple[list[int | None], list[int | None]]]
-
-
-def column(position: int) -> ColumnRef:
-    return ColumnRef(position, INT8)
-
-
-def to_time(value: Scalar) -> Scalar:
-    return Call("cast_int8_to_mz_timestamp", (value,), MZ_TIMESTAMP)
-
-
-def step(value: Scalar) -> Scalar:
-    return Call("step_mz_timestamp", (value,), MZ_TIMESTAMP)
-
-
-def time_of(value: int | None) -> int | None:
-    if value is not None and value < 0:
-        raise Failed("22003 mz_timestamp out of range")
-    return value
-
-
-def after(value: int | None) -> int | None:
-    if value == LAST:
-        raise Failed("22003 step mz_timestamp overflow")
-    return None if value is None else value + 1
-
-
-SHAPES = {
-    "an interval": Shape(
-        (to_time(column(1)),),
-        (to_time(column(3)),),
-        lambda n: ([time_of(n[0])], [time_of(n[2])]),
-    ),
-    "several bounds": Shape(
-        (to_time(column(1)), to_time(column(2))),
-        (to_time(column(3)), step(to_time(column(4)))),
-        lambda n: ([time_of(n[0]), time_of(n[1])], [time_of(n[2]), after(time_of(n[3]))]),
-    ),
-    "no end": Shape((step(to_time(column(1))),), (), lambda n: ([after(time_of(n[0]))], [])),
-    "no beginning": Shape((), (to_time(column(3)),), lambda n: ([], [time_of(n[2])])),
-}
-INPUT = RelationType((Column("case", INT4), *(Column(f"n{i}", INT8) for i in range(4))))
-STATE = RelationType((
-    *INPUT.columns, Column("valid_from", MZ_TIMESTAMP), Column("valid_to", MZ_TIMESTAMP), Column("valid", BOOL),
-))  # fmt: skip
 
 
 def random_history(source: random.Random) -> list[tuple[Row, int, int]]:
     """Returns updates of the input; an error is the row `("error", text)`."""
-    usual = [None, 0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 9, 10, 11, 12, 14, LAST]
     history: list[tuple[Row, int, int]] = []
     for case in range(CASES):
         for _ in range(source.randrange(1, 7)):
-            numbers = [source.choice(usual) for _ in range(4)]
-            if source.random() < 0.1:
-                numbers[source.randrange(4)] = -1
-            row: Row = (case, *numbers)
+            row: Row = (case, *random_bounds(source))
             history.append((row, source.randrange(TIMES), source.choice([-2, -1, 1, 1, 1, 2])))
             while source.random() < 0.5:  # a duplicate, or its retraction
                 history.append((row, source.randrange(TIMES), source.choice([-1, 1])))
     for _ in range(4):
         history.append((("error", "22000 bad record"), source.randrange(TIMES), source.choice([-1, 1, 2])))
     return history
-
-
-def state_at(shape: Shape, content: CollectionVersion[Row], time: int) -> CollectionVersion[Row]:
-    """Returns what the state holds at a time at which the input's content is `content`: the definition."""
-    found: list[Update[Row, int]] = []
-    for row, diff in content.multiplicities.items():
-        if row[0] == "error":
-            found.append(Update(row, time, diff))
-            continue
-        try:
-            lower, upper = shape.bounds(list(row[1:]))
-        except Failed as error:
-            found.append(Update(("error", str(error)), time, diff))
-            continue
-        if None in lower or None in upper:
-            continue
-        start = max([0, *(one for one in lower if one is not None)])
-        end = min([one for one in upper if one is not None], default=None)
-        if end is None or max(start, time) < end:
-            found.append(Update((*row, start, end, start <= time), time, diff))
-    return CollectionVersion.of().apply(found)
 
 
 def frame_of(spark: SparkSession, type_: RelationType, updates: list[tuple[Row, int, int]]) -> DataFrame:
@@ -179,48 +98,43 @@ Advance = Callable[[list[tuple[Row, int, int]], list[tuple[Row, int, int]], int,
 Begin = Callable[[list[tuple[Row, int, int]], int], list[Update[Row, int]]]
 
 
-def node_of(shape: Shape) -> TemporalState:
-    return TemporalState(ReadCollection(GlobalId("u1"), INPUT, "t"), shape.lower, shape.upper, STATE)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=() if one == "several bounds" else pytest.mark.deep) for one in SHAPES]
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("name", TEMPORAL_SHAPES)
 def test_the_state_is_what_the_formalism_says_at_every_time(spark: SparkSession, name: str) -> None:
-    node = node_of(SHAPES[name])
+    node = TEMPORAL_SHAPES[name]
 
     def advance(
         changes: list[tuple[Row, int, int]], own: list[tuple[Row, int, int]], lower: int, upper: int
     ) -> list[Update[Row, int]]:
-        state = FrameState(frame_of(spark, STATE, own))
-        made = temporal_updates(frame_of(spark, INPUT, changes), state, node, lower, upper)
+        state = FrameState(frame_of(spark, VALID, own))
+        made = temporal_updates(frame_of(spark, BOUNDED, changes), state, node, lower, upper)
         assert made is not None
         return collected(made)
 
     def begin(content: list[tuple[Row, int, int]], as_of: int) -> list[Update[Row, int]]:
-        return collected(temporal_snapshot(frame_of(spark, INPUT, content), node, as_of))
+        return collected(temporal_snapshot(frame_of(spark, BOUNDED, content), node, as_of))
 
-    hold(SHAPES[name], random.Random(name), advance, begin)
+    hold(node, random.Random(name), advance, begin)
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(one, marks=pytest.mark.deep) for one in range(2, 5))])
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", TEMPORAL_SHAPES)
 def test_so_it_is_if_few_updates_are_computed_in_this_process(name: str, seed: int) -> None:
-    node = node_of(SHAPES[name])
+    node = TEMPORAL_SHAPES[name]
     assert not unsupported(node)
 
     def advance(
         changes: list[tuple[Row, int, int]], own: list[tuple[Row, int, int]], lower: int, upper: int
     ) -> list[Update[Row, int]]:
-        return listed(local_updates(table_of(INPUT, changes), table_of(STATE, own), node, lower, upper))
+        return listed(local_updates(table_of(BOUNDED, changes), table_of(VALID, own), node, lower, upper))
 
     def begin(content: list[tuple[Row, int, int]], as_of: int) -> list[Update[Row, int]]:
         return advance(content, [], as_of, as_of + 1)
 
-    hold(SHAPES[name], random.Random(f"{name} {seed}"), advance, begin)
+    hold(node, random.Random(f"{name} {seed}"), advance, begin)
 
 
-def hold(shape: Shape, source: random.Random, advance: Advance, begin: Begin) -> None:
+def hold(node: TemporalState, source: random.Random, advance: Advance, begin: Begin) -> None:
     """Holds a state, advanced over random histories, against the definition."""
     history = random_history(source)
     as_of = FIRST[1] - 1
@@ -234,14 +148,14 @@ def hold(shape: Shape, source: random.Random, advance: Advance, begin: Begin) ->
     content = [(row, as_of, d) for row, t, d in history if t <= as_of and is_hydrated(row)]
     state = advance(changes(*FIRST, hydrated=False), [], *FIRST) + begin(content, as_of)
     assert all(FIRST[0] <= one.time < FIRST[1] for one in state)
-    check(shape, history, state, range(as_of), lambda row: row[0] != "error" and not is_hydrated(row))
-    check(shape, history, state, range(as_of, as_of + 1))
+    check(node, history, state, range(as_of), lambda row: row[0] != "error" and not is_hydrated(row))
+    check(node, history, state, range(as_of, as_of + 1))
     for lower, upper in STEPS:
         own = [(one.data, one.time, one.diff) for one in state if good(one.data)]
         fresh = advance(changes(lower, upper), own, lower, upper)
         assert all(lower <= one.time < upper for one in fresh)
         state += fresh
-        check(shape, history, state, range(lower - 1, upper))
+        check(node, history, state, range(lower - 1, upper))
         # The state of half of the cases is compacted, up to the last time before the next step.
         apart = [one for one in state if good(one.data) and one.data[0] % 4 < 2]
         state = [one for one in state if one not in apart]
@@ -253,7 +167,7 @@ def good(row: Row) -> bool:
 
 
 def check(
-    shape: Shape,
+    node: TemporalState,
     history: list[tuple[Row, int, int]],
     state: list[Update[Row, int]],
     times: range,
@@ -263,7 +177,7 @@ def check(
     given = Tvc.of_updates(TIMELINE, (Update(row, t, d) for row, t, d in history))
     found = Tvc.of_updates(TIMELINE, state)
     for time in times:
-        expected = state_at(shape, given.read(time), time).multiplicities
+        expected = valid(node, Counter(given.read(time).multiplicities), time)
         actual = found.read(time).multiplicities
         rows = {row for row in {*expected, *actual} if about(row)}
         differing = {row: (expected.get(row), actual.get(row)) for row in rows if expected.get(row) != actual.get(row)}
@@ -271,12 +185,12 @@ def check(
 
 
 def test_what_falls_due_needs_no_input(spark: SparkSession) -> None:
-    node = TemporalState(ReadCollection(GlobalId("u1"), INPUT, "t"), SHAPES["an interval"].lower, (), STATE)
+    node = replace(TEMPORAL_SHAPES["an interval"], upper=())
     waiting = (1, 5, None, 9, None, 5, 9, False)
-    own = FrameState(frame_of(spark, STATE, [(waiting, 2, 3)]))
+    own = FrameState(frame_of(spark, VALID, [(waiting, 2, 3)]))
     made = temporal_updates(None, own, node, 4, 20)
     assert made is not None
-    valid = (*waiting[:-1], True)
+    due = (*waiting[:-1], True)
     assert sorted(map(str, collected(made))) == sorted(
-        map(str, [Update(waiting, 5, -3), Update(valid, 5, 3), Update(valid, 9, -3)])
+        map(str, [Update(waiting, 5, -3), Update(due, 5, 3), Update(due, 9, -3)])
     )
