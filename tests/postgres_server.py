@@ -89,6 +89,10 @@ class Postgres:
         self.run(f"CREATE DATABASE {made.database} TEMPLATE {template}")
         return made
 
+    def drop(self) -> None:
+        """Drops the database, which nobody uses any more."""
+        replace(self, database="template1").run(f"DROP DATABASE {self.database} WITH (FORCE)")
+
     def start(self) -> None:
         """Starts the server, with its files below the folder of its socket; waits until it answers."""
         options = f"-k {self.socket_dir} -c listen_addresses= -c fsync=off -c jit=off -c timezone=UTC"

@@ -31,6 +31,8 @@ from mz_dagster.catalog import BatchState
 from mz_dagster.clock import SystemClock
 from mz_dagster.fail_point import FAIL_POINTS, VARIABLE
 from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server
+from tests.cli.raw_catalog import url_of
+from tests.postgres_server import Postgres
 
 Rows = Counter[tuple[Any, ...]]
 Children = Callable[..., int]
@@ -145,6 +147,7 @@ class World:
     """
 
     root: Path
+    url: str
     spark: SparkConfig
     orders: dict[int, dict[int, tuple[str, int]]] = field(default_factory=dict)
     customers: dict[int, Rows] = field(default_factory=dict)
@@ -153,7 +156,8 @@ class World:
 
     def inline(self, rows: int) -> None:
         """Decides of how many updates batches are inlined from here on."""
-        (self.root / "mz.toml").write_text(f"{SETTINGS}[writes]\ninline_rows = {rows}\n")
+        catalog = f"[catalog]\nurl = '{self.url}'\n"
+        (self.root / "mz.toml").write_text(f"{SETTINGS}{catalog}[writes]\ninline_rows = {rows}\n")
 
     def later_ms(self) -> int:
         """Returns how far ahead the clock of the next process is: beyond all leases of those before it."""
@@ -227,7 +231,16 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, spark_config: SparkConfig) -> World:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of the catalog, on SQLite or on PostgreSQL."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/crash/.mz/catalog.sqlite"
+    server: Postgres = request.getfixturevalue("postgres_server")
+    return url_of(server.new_database())
+
+
+@pytest.fixture
+def world(tmp_path: Path, url: str, spark_config: SparkConfig) -> World:
     root = tmp_path / "crash"
     root.mkdir()
     for folder in ("assets", "landing"):
@@ -235,7 +248,7 @@ def world(tmp_path: Path, spark_config: SparkConfig) -> World:
     (root / "assets" / "all.sql").write_text(SQL)
     (root / "clock").write_text("1")
     ensure_server(spark_config)
-    made = World(root, spark_config)
+    made = World(root, url, spark_config)
     made.inline(0)
     with made.opened() as engine:
         engine.apply()
@@ -266,8 +279,14 @@ def children() -> Iterator[Children]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    ("rounds", "each"),
-    [(2, 4), pytest.param(2, 3, marks=pytest.mark.deep), pytest.param(len(ROUNDS), 1, marks=pytest.mark.deep)],
+    ("url", "rounds", "each"),
+    [
+        ("sqlite", 2, 4),
+        pytest.param("postgresql", 2, 3, marks=pytest.mark.deep),
+        pytest.param("sqlite", len(ROUNDS), 1, marks=pytest.mark.deep),
+        pytest.param("postgresql", len(ROUNDS), 1, marks=pytest.mark.deep),
+    ],
+    indirect=["url"],
 )
 def test_a_crash_anywhere_loses_and_doubles_nothing(world: World, children: Children, rounds: int, each: int) -> None:
     for number, kills in enumerate(ROUNDS[:rounds]):

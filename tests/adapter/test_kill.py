@@ -15,11 +15,14 @@ import pytest
 from mz_dagster.adapter import Engine, Project
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.storage.spark import SparkConfig, close_sessions
-from tests.adapter.test_crash import TIMELINE, LaterClock, World, advance, world
+from tests.adapter.test_crash import TIMELINE, LaterClock, World, advance, url, world
 from tests.forks import forks
 from tests.storage.independent_reader import IndependentReader
 
-__all__ = ["world"]
+__all__ = ["url", "world"]
+
+#: Rows of which batches are inlined: those of some writes and steps, and not all.
+SOME_INLINED = 5
 
 
 def live(root: str, state_dir: str, ahead_ms: int) -> None:
@@ -32,7 +35,7 @@ def live(root: str, state_dir: str, ahead_ms: int) -> None:
 
 def check(world: World) -> None:
     """Compares what can be read with what the inputs say, without the engine."""
-    reader = IndependentReader(world.root / ".mz")
+    reader = IndependentReader(world.url, world.root / ".mz")
     ids, found = reader.ids(), reader.look()
     for name in ("orders", "customers", "placed", "dear"):
         contents = found[ids[name]]
@@ -60,6 +63,7 @@ def seconds_undisturbed(world: World) -> float:
 
 def kill_again_and_again(world: World, rounds: int, kills: int) -> None:
     random = Random(rounds)
+    world.inline(SOME_INLINED)
     world.arrive()
     killed, needed_s = 0, seconds_undisturbed(world)
     for _ in range(rounds):
@@ -76,12 +80,21 @@ def kill_again_and_again(world: World, rounds: int, kills: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kills", [2, pytest.param(4, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("url", "kills"),
+    [
+        ("postgresql", 2),
+        pytest.param("sqlite", 4, marks=pytest.mark.deep),
+        pytest.param("postgresql", 4, marks=pytest.mark.deep),
+    ],
+    indirect=["url"],
+)
 def test_an_engine_that_is_killed_at_random_loses_and_doubles_nothing(world: World, kills: int) -> None:
     kill_again_and_again(world, rounds=1, kills=kills)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
 def test_an_engine_that_is_killed_hundreds_of_times_loses_and_doubles_nothing(world: World) -> None:
     kill_again_and_again(world, rounds=30, kills=8)

@@ -1,4 +1,4 @@
-"""Reads a project without the engine: SQLite's own driver for the catalog, and a Delta log and Parquet read by hand.
+"""Reads a project without the engine: the database's own driver for the catalog, a Delta log and Parquet by hand.
 
 So that a test need not believe the code that it tests. It takes no lease. Instead it looks at the catalog once more
 when it has read: if a batch of its list is gone by then, so may rows of it have been, and it reads again.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +17,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from tests.catalog.by_driver import one_state
 
 Row = tuple[Any, ...]
 
@@ -60,11 +60,10 @@ class Contents:
 
 
 class IndependentReader:
-    """Reads all collections of the project whose state is in a folder, its shards perhaps in another."""
+    """Reads all collections of the project whose catalog has a URL, and whose shards are in a folder."""
 
-    def __init__(self, folder: Path, shards: Path | None = None) -> None:
-        self._folder = folder
-        self._shards = shards or folder
+    def __init__(self, url: str, shards: Path) -> None:
+        self._url, self._shards = url, shards
 
     def look(self) -> Mapping[str, Contents]:
         """Returns what every collection that is not dropped holds, all in one state of the catalog."""
@@ -83,18 +82,14 @@ class IndependentReader:
                 return found
         raise AssertionError(f"in {TRIES} tries no list could be read before it was swept")
 
-    def _connect(self) -> closing[sqlite3.Connection]:
-        return closing(sqlite3.connect(self._folder / "catalog.sqlite", timeout=60, isolation_level=None))
-
     def ids(self) -> dict[str, str]:
         """Returns the ids that names denote."""
-        with self._connect() as connection:
+        with one_state(self._url) as connection:
             return dict(connection.execute("SELECT name, object FROM name").fetchall())
 
     def _listed(self) -> tuple[dict[str, tuple[int, int, str, list[str]]], dict[str, dict[int, Listed]]]:
         """Returns since, upper, folder and columns of the collections, and what is listed of their live batches."""
-        with self._connect() as connection:
-            connection.execute("BEGIN")
+        with one_state(self._url) as connection:
             rows = connection.execute(
                 "SELECT c.id, c.since, c.upper, c.shard, o.column_types FROM collection c JOIN object o ON o.id = c.id"
             ).fetchall()
@@ -113,7 +108,7 @@ class IndependentReader:
         return collections, listed
 
     def _all_there(self, listed: Mapping[str, Mapping[int, Listed]]) -> bool:
-        with self._connect() as connection:
+        with one_state(self._url) as connection:
             query = "SELECT id FROM batch WHERE state IN ('live', 'replaced')"
             there = {id for (id,) in connection.execute(query)}
         return all(id in there for batches in listed.values() for id in batches)

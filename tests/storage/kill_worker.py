@@ -60,18 +60,18 @@ def journal(folder: Path) -> list[Intent]:
     return list(intents.values())
 
 
-def make_project(folder: Path) -> None:
+def make_project(url: str) -> None:
     """Makes a project with two collections."""
-    with Catalog.open(f"sqlite:///{folder}/catalog.sqlite") as catalog:
+    with Catalog.open(url) as catalog:
         catalog.declare_timeline("t")
         for name in ("a", "b"):
             catalog.create_object(NewObject(name, "source", "", "t", COLUMNS, since=1, upper=1))
 
 
-def live(folder: str, name: str, seed: int) -> None:
+def live(folder: str, url: str, name: str, seed: int) -> None:
     """Is the process."""
     try:
-        Worker(Path(folder), name, Random(seed)).live()
+        Worker(Path(folder), url, name, Random(seed)).live()
     except BaseException:
         (Path(folder) / f"{name}.error").write_text(traceback.format_exc())
         raise
@@ -80,8 +80,8 @@ def live(folder: str, name: str, seed: int) -> None:
 class Worker:
     """Works on the two collections, from where it finds them."""
 
-    def __init__(self, folder: Path, name: str, random: Random) -> None:
-        self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite")
+    def __init__(self, folder: Path, url: str, name: str, random: Random) -> None:
+        self.catalog = Catalog.open(url)
         self.shards = LocalShards(place_of(folder), self.catalog, Inlining(3, 65_536))  # some of both kinds
         self.name, self.random = name, random
         self.journal = os.open(folder / "journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)

@@ -63,11 +63,20 @@ def updates_at(time: int) -> list[tuple[tuple[int, int], int, int]]:
 
 
 class Life:
-    """Is a project folder with one timeline, one source and its collection."""
+    """Is a project folder with one timeline, one source and its collection.
 
-    def __init__(self, folder: Path, clock: Clock, inlining: Inlining = NOTHING_INLINED) -> None:
+    Args:
+        folder: The folder.
+        clock: Wall clock.
+        inlining: Which batches are inlined.
+        url: The catalog's; by default SQLite in the folder.
+    """
+
+    def __init__(
+        self, folder: Path, clock: Clock, inlining: Inlining = NOTHING_INLINED, url: str | None = None
+    ) -> None:
         self.clock = clock
-        self.catalog = Catalog.open(f"sqlite:///{folder}/catalog.sqlite", clock=clock)
+        self.catalog = Catalog.open(url or f"sqlite:///{folder}/catalog.sqlite", clock=clock)
         self.catalog.declare_timeline("t")
         with contextlib.suppress(NameTaken):
             self.catalog.create_object(NewObject("s", "source", "", "t", COLUMNS, since=1, upper=1))
@@ -122,14 +131,15 @@ class Life:
             assert self.read(time) == rows_at(time), f"at {time} of [{row.since}, {row.upper})"
 
 
-def live_until(folder: Path, now: int, fail_at: str, inlining: Inlining = SOME_INLINED) -> None:
+def live_until(folder: Path, now: int, fail_at: str, inlining: Inlining, url: str) -> None:
     """Lives, and is killed where the fail point says."""
     os.environ[VARIABLE] = fail_at
-    Life(folder, ManualClock(now), inlining).live()
+    Life(folder, ManualClock(now), inlining, url).live()
 
 
-def main(folder: Path, command: str, now: str) -> None:
-    life = Life(folder, SYSTEM_CLOCK if now == "real" else ManualClock(int(now)))
+def main(folder: Path, command: str, now: str, inlined_rows: str, url: str | None = None) -> None:
+    inlining = Inlining(int(inlined_rows), 65_536)
+    life = Life(folder, SYSTEM_CLOCK if now == "real" else ManualClock(int(now)), inlining, url)
     match command:
         case "live":
             life.live()
@@ -187,4 +197,4 @@ def main(folder: Path, command: str, now: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    main(Path(sys.argv[1]), *sys.argv[2:])

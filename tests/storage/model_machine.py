@@ -7,15 +7,10 @@ it from then on: nothing in between, nothing else.
 
 from __future__ import annotations
 
-import atexit
 import json
-import shutil
-import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,6 +54,8 @@ from mz_dagster.storage import (
     update_table,
 )
 from mz_dagster.storage import Upper as SentUpper
+from tests.catalog.by_driver import one_state
+from tests.postgres_server import Postgres
 from tests.storage.crashing import Crash, Spot, crashing
 from tests.storage.leftovers import check_only_live_is_left
 from tests.storage.model_draws import (
@@ -77,6 +74,7 @@ from tests.storage.model_draws import (
     WRITE,
     spots,
 )
+from tests.storage.model_project import START_MS, new_project
 from tests.storage.specification import (
     Append,
     Data,
@@ -93,25 +91,8 @@ from tests.storage.specification import (
 )
 
 COLUMNS = (Column("n", INT4),)
-START_MS = 1_000_000_000
 COLLECTIONS = 4
 """How many collections there are at most."""
-
-
-@cache
-def template() -> Path:
-    """A new project, made once: a catalog takes longer to migrate than most sequences to run."""
-    folder = new_folder()
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    with Catalog.open(f"sqlite:///{folder}/catalog.sqlite", clock=ManualClock(START_MS)) as catalog:
-        catalog.declare_timeline("t")
-    return folder
-
-
-def new_folder() -> Path:
-    """Returns a folder in memory, if there is such a place: these tests lose processes, never power."""
-    memory = Path("/dev/shm")
-    return Path(tempfile.mkdtemp(prefix="mz-model-", dir=memory if memory.is_dir() else None))
 
 
 #: Some batches, and not all.
@@ -133,6 +114,10 @@ class Interfering(LocalShards):
 class StorageMachine(RuleBasedStateMachine):
     """Is a project next to its specification.
 
+    Args:
+        inlining: Which batches are inlined.
+        server: Where the catalog is, unless it is SQLite.
+
     Attributes:
         crashes: How often a crash struck at each fail point, in all runs.
         outcomes: How often a command had each kind of outcome.
@@ -141,12 +126,10 @@ class StorageMachine(RuleBasedStateMachine):
     crashes: Counter[str] = Counter()
     outcomes: Counter[str] = Counter()
 
-    def __init__(self, inlining: Inlining = SOME_INLINED) -> None:
+    def __init__(self, inlining: Inlining = SOME_INLINED, server: Postgres | None = None) -> None:
         super().__init__()
         self.inlining = inlining
-        self.folder = new_folder()
-        shutil.copytree(template(), self.folder, dirs_exist_ok=True)
-        self.url = f"sqlite:///{self.folder}/catalog.sqlite"
+        self.folder, self.url, self.remove = new_project(server)
         self.clock = ManualClock(START_MS)
         self.catalog = Catalog.open(self.url, clock=self.clock)
         self.shards = LocalShards(self.folder, self.catalog, self.inlining)
@@ -208,8 +191,7 @@ class StorageMachine(RuleBasedStateMachine):
 
     def observed(self) -> dict[str, object]:
         """Returns the durable state, read behind the catalog's back."""
-        connection = sqlite3.connect(self.folder / "catalog.sqlite")
-        try:
+        with one_state(self.url) as connection:
             timeline = connection.execute("SELECT read_ts, epoch, holder, until_ms FROM timeline").fetchone()
             # What is buried is at {} for good; how much history what was dropped once kept concerns nobody any more.
             ids = connection.execute(
@@ -232,8 +214,6 @@ class StorageMachine(RuleBasedStateMachine):
                 "timeline": timeline,
                 "writing": {id for id in self.spec.writes if id in writing},
             }
-        finally:
-            connection.close()
 
     def expected_of(self, spec: Specification) -> dict[str, object]:
         """Returns what `observed` finds in a state of the specification."""
@@ -791,7 +771,7 @@ class StorageMachine(RuleBasedStateMachine):
             self.check_contents(self.spec.collections)
         finally:
             self.catalog.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.remove()
 
 
 def outcome_of(command: Callable[[], object]) -> object:

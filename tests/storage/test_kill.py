@@ -6,11 +6,9 @@ transaction alike; and what could once be read at a time never changes. Nothing 
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -19,6 +17,8 @@ import pytest
 from mz_dagster.catalog import Catalog
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
+from tests.catalog.by_driver import READER, one_state
+from tests.catalog.connected import connected
 from tests.forks import forks
 from tests.object_store import BUCKET, running_gateway
 from tests.storage.independent_reader import Contents, IndependentReader, Row
@@ -35,8 +35,8 @@ class Watcher:
         failure: What was wrong; the thread ends with the first failure.
     """
 
-    def __init__(self, folder: Path, shards: Path | None = None) -> None:
-        self._folder, self._reader = folder, IndependentReader(folder, shards)
+    def __init__(self, folder: Path, url: str, shards: Path | None = None) -> None:
+        self._folder, self._reader = folder, IndependentReader(url, shards or folder)
         self._lost: set[str] = set()
         self._past: dict[tuple[str, int], Counter[Row]] = {}
         self._frontiers: dict[str, tuple[int, int]] = {}
@@ -114,27 +114,26 @@ class Watcher:
                 assert rows == self._past.setdefault((id, time), rows), f"the past of {id} changed at {time}"
 
 
-def kill_again_and_again(folder: Path, kills: int, seed: int, shards: Path | None = None) -> None:
+def kill_again_and_again(folder: Path, url: str, kills: int, seed: int, shards: Path | None = None) -> None:
     random = Random(seed)
-    make_project(folder)
+    make_project(url)
     context = forks()
-    with Watcher(folder, shards) as watcher:
+    with Watcher(folder, url, shards) as watcher:
         for n in range(kills):
-            worker = context.Process(target=live, args=(str(folder), f"w{n}", seed + n), daemon=True)
+            worker = context.Process(target=live, args=(str(folder), url, f"w{n}", seed + n), daemon=True)
             worker.start()
             wait_for_lines(folder, f'"begun": "w{n}"', random.choice([0, 0, 1, 2, 3, 5]))
             SYSTEM_CLOCK.sleep(random.random() * 0.03)
             worker.kill()
             worker.join(60)
             assert worker.exitcode == -9, (folder / f"w{n}.error").read_text()
+            wait_for_commits(url)
             sealed = watcher.settle()
             if watcher.failure is not None:
                 raise watcher.failure
     assert sealed >= kills // 4
     assert watcher.looks >= kills // 4
-    with Catalog.open(
-        f"sqlite:///{folder}/catalog.sqlite", clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)
-    ) as catalog:
+    with Catalog.open(url, clock=ManualClock(SYSTEM_CLOCK.now_ms() + 10**9)) as catalog:
         local = LocalShards(place_of(folder), catalog)
         sweep(catalog, local, thorough=True)
         check_only_live_is_left(catalog, local, catalog.collections())
@@ -150,9 +149,30 @@ def wait_for_lines(folder: Path, first: str, more: int) -> None:
         SYSTEM_CLOCK.sleep(0.002)
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(24, marks=pytest.mark.deep)])
-def test_kills_lose_double_and_expose_nothing(tmp_path: Path, kills: int) -> None:
-    kill_again_and_again(tmp_path, kills=kills, seed=1)
+def wait_for_commits(url: str) -> None:
+    """Waits until PostgreSQL serves no process: what a killed one had sent may still be committed."""
+    query = f"SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name <> '{READER}'"
+    deadline = SYSTEM_CLOCK.monotonic_ms() + 60_000
+    while not url.startswith("sqlite"):
+        with one_state(url) as connection:
+            if connection.execute(query).fetchone() is None:
+                return
+        assert SYSTEM_CLOCK.monotonic_ms() < deadline, "it serves a process that is dead"
+        SYSTEM_CLOCK.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("url", "kills"),
+    [
+        ("sqlite", 10),
+        ("postgresql", 4),
+        pytest.param("sqlite", 24, marks=pytest.mark.deep),
+        pytest.param("postgresql", 24, marks=pytest.mark.deep),
+    ],
+    indirect=["url"],
+)
+def test_kills_lose_double_and_expose_nothing(tmp_path: Path, url: str, kills: int) -> None:
+    kill_again_and_again(tmp_path, url, kills=kills, seed=1)
 
 
 TAMPERED = {
@@ -164,18 +184,19 @@ TAMPERED = {
 }
 
 
+@pytest.mark.parametrize("url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True)
 @pytest.mark.parametrize("tampered", TAMPERED)
-def test_the_watcher_sees_what_must_not_be(tmp_path: Path, tampered: str) -> None:
-    make_project(tmp_path)
-    worker, watcher = Worker(tmp_path, "w", Random(3)), Watcher(tmp_path)
+def test_the_watcher_sees_what_must_not_be(tmp_path: Path, url: str, tampered: str) -> None:
+    make_project(url)
+    worker, watcher = Worker(tmp_path, url, "w", Random(3)), Watcher(tmp_path, url)
     with worker.catalog:
         for _ in range(8):
             worker.append()
         for _ in range(6):
             worker.compact()
     watcher.look()
-    with closing(sqlite3.connect(tmp_path / "catalog.sqlite")) as connection, connection:
-        assert connection.execute(TAMPERED[tampered]).rowcount > 0
+    with connected(url) as connection:
+        assert connection.exec_driver_sql(TAMPERED[tampered]).rowcount > 0
     with pytest.raises(AssertionError):
         watcher.look()
 
@@ -183,8 +204,8 @@ def test_the_watcher_sees_what_must_not_be(tmp_path: Path, tampered: str) -> Non
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(10))
-def test_thousands_of_kills_lose_double_and_expose_nothing(tmp_path: Path, seed: int) -> None:
-    kill_again_and_again(tmp_path, kills=300, seed=1000 * seed)
+def test_thousands_of_kills_lose_double_and_expose_nothing(tmp_path: Path, url: str, seed: int) -> None:
+    kill_again_and_again(tmp_path, url, kills=300, seed=1000 * seed)
 
 
 @pytest.mark.deep
@@ -195,4 +216,5 @@ def test_kills_of_writers_to_a_bucket_lose_double_and_expose_nothing(tmp_path: P
     with running_gateway(tmp_path) as store:
         put_in_bucket(folder, f"s3://{BUCKET}/{folder.name}", store)
         # What is in the bucket is in files of the gateway's.
-        kill_again_and_again(folder, kills, seed=7, shards=tmp_path / BUCKET / folder.name)
+        url = f"sqlite:///{folder}/catalog.sqlite"
+        kill_again_and_again(folder, url, kills, seed=7, shards=tmp_path / BUCKET / folder.name)

@@ -13,6 +13,7 @@ from mz_dagster.clock import ManualClock
 from mz_dagster.fail_point import FAIL_POINTS
 from mz_dagster.formalism import Update
 from mz_dagster.storage import Inlining, compare_and_append, update_table
+from tests.postgres_server import Postgres
 from tests.storage import specification
 from tests.storage.crashing import crashing
 from tests.storage.life import COLUMNS, Life, at, updates_at
@@ -49,14 +50,21 @@ def test_a_crash_leaves_what_was_committed_and_nothing_more(tmp_path: Path, name
 SAMPLE = ("append.written", "seal.in_transaction", "compact.replaced", "sweep.dead", "tick.minted", "catalog.committed")
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)])
+def server(request: pytest.FixtureRequest) -> Postgres | None:
+    """Where catalogs are; None if they are SQLite."""
+    found: Postgres | None = None if request.param == "sqlite" else request.getfixturevalue("postgres_server")
+    return found
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=() if one in SAMPLE else pytest.mark.deep) for one in FAIL_POINTS]
 )
-def test_a_life_with_a_crash_at_each_fail_point_is_as_specified(name: str) -> None:
+def test_a_life_with_a_crash_at_each_fail_point_is_as_specified(name: str, server: Postgres | None) -> None:
     StorageMachine.crashes.clear()
     _, _, where = name.rpartition(".")
     inlining = {"inlined": Inlining(9, 65_536), "reserved": Inlining(0, 0), "written": Inlining(0, 0)}
-    machine, spot = StorageMachine(inlining.get(where, SOME_INLINED)), (name, 1)
+    machine, spot = StorageMachine(inlining.get(where, SOME_INLINED), server), (name, 1)
     try:
         machine.create_collection("a", (), 0, None, None)
         (id,) = machine.spec.tvcs
@@ -109,18 +117,27 @@ def test_a_slow_reader_sees_nothing_of_a_writer_that_is_ahead_of_the_others() ->
         machine.teardown()
 
 
-def test_storage_does_what_its_specification_says() -> None:
-    few = settings(max_examples=6, stateful_step_count=20, deadline=None, suppress_health_check=HEALTH)
-    run_state_machine_as_test(StorageMachine, settings=few)
+def machine_on(server: Postgres | None) -> type[StorageMachine]:
+    class Machine(StorageMachine):
+        def __init__(self) -> None:
+            super().__init__(server=server)
+
+    return Machine
+
+
+@pytest.mark.parametrize(("server", "examples"), [("sqlite", 6), ("postgresql", 2)], indirect=["server"])
+def test_storage_does_what_its_specification_says(server: Postgres | None, examples: int) -> None:
+    few = settings(max_examples=examples, stateful_step_count=20, deadline=None, suppress_health_check=HEALTH)
+    run_state_machine_as_test(machine_on(server), settings=few)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(3600)
-def test_storage_does_what_its_specification_says_wherever_it_crashes() -> None:
+def test_storage_does_what_its_specification_says_wherever_it_crashes(server: Postgres | None) -> None:
     StorageMachine.crashes.clear()
     StorageMachine.outcomes.clear()
     many = settings(max_examples=500, stateful_step_count=40, deadline=None, suppress_health_check=HEALTH)
-    run_state_machine_as_test(StorageMachine, settings=many)
+    run_state_machine_as_test(machine_on(server), settings=many)
     assert OUTCOMES - set(StorageMachine.outcomes) == set()
     # At each for certain in the lives above; at nearly all of them here, in the midst of whatever was drawn.
     assert len(StorageMachine.crashes) >= len(FAIL_POINTS) - 3

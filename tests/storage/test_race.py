@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from random import Random
@@ -21,7 +20,6 @@ from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import LocalShards, sweep
 from tests.forks import forks
 from tests.object_store import BUCKET, running_gateway
-from tests.postgres_server import running_postgres
 from tests.storage.history import history
 from tests.storage.history_checker import violations
 from tests.storage.leftovers import check_only_live_is_left
@@ -29,15 +27,6 @@ from tests.storage.places import place_of, put_in_bucket
 from tests.storage.race_worker import LEASE_MS, STOP, make_project, work
 
 WORKERS = 5
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'catalog.sqlite'}"
-    else:
-        with running_postgres() as server:
-            yield f"postgresql+psycopg://{server.user}@/postgres?host={server.socket_dir}"
 
 
 def started(folder: Path, url: str, seed: int) -> list[ForkServerProcess]:
@@ -111,11 +100,12 @@ EVERYTHING = {
 }
 
 
-def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize(("url", "count"), [("sqlite", 120), ("postgresql", 40)], indirect=["url"])
+def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: str, count: int) -> None:
     # On a busy machine leases end in between, and many attempts are told so.
-    answers = race(tmp_path, url, answers=120, seed=11)
-    assert answers["append", "done"] >= 10
-    assert answers["read", "contents"] >= 10
+    answers = race(tmp_path, url, answers=count, seed=11)
+    assert answers["append", "done"] >= count // 12
+    assert answers["read", "contents"] >= count // 12
 
 
 @pytest.mark.deep

@@ -13,8 +13,8 @@ import pytest
 
 from mz_dagster.catalog import BatchState, CollectionRow
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
-from mz_dagster.storage import BatchIncomplete, LeaseLost, LocalShards, read_at, sweep
-from tests.storage.life import Life, rows_at
+from mz_dagster.storage import BatchIncomplete, Inlining, LeaseLost, LocalShards, read_at, sweep
+from tests.storage.life import ALL_INLINED, NOTHING_INLINED, Life, rows_at
 from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left, run
 
 
@@ -55,17 +55,28 @@ def test_a_paused_writer_that_nobody_swept_seals(tmp_path: Path) -> None:
         life.check()
 
 
-@pytest.mark.parametrize("swept", [False, True])
-def test_a_paused_reader_gets_the_right_rows_or_an_error(tmp_path: Path, swept: bool) -> None:
-    with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
+@pytest.mark.parametrize(
+    ("url", "inlining", "swept"),
+    [
+        ("sqlite", NOTHING_INLINED, False),
+        ("sqlite", NOTHING_INLINED, True),
+        ("postgresql", ALL_INLINED, True),
+        pytest.param("postgresql", ALL_INLINED, False, marks=pytest.mark.deep),
+    ],
+    indirect=["url"],
+)
+def test_a_paused_reader_gets_the_right_rows_or_an_error(
+    tmp_path: Path, url: str, inlining: Inlining, swept: bool
+) -> None:
+    with (life := Life(tmp_path, ManualClock(EPOCH), inlining, url)).catalog:
         for _ in range(6):
             life.tick()
-        process = run(tmp_path, "stop before read", EPOCH)
+        process = run(tmp_path, "stop before read", EPOCH, inlining, url)
         wait_until_stopped(process)
         assert life.compact() is not None
         sweep(life.catalog, life.shards)  # the reader's lease protects its list
         if swept:
-            with (later := Life(tmp_path, ManualClock(LATER))).catalog:
+            with (later := Life(tmp_path, ManualClock(LATER), inlining, url)).catalog:
                 assert later.id in sweep(later.catalog, later.shards).batches
         process.send_signal(signal.SIGCONT)
         out, errors = process.communicate(timeout=120)
