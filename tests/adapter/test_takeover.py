@@ -11,8 +11,9 @@ import signal
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from itertools import product
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import NoReturn
@@ -35,14 +36,14 @@ WORKER = "dagster run 7"
 
 
 def insert(root: Path) -> int:
-    """Appends; stays once the batch is written and not sealed."""
-    _stay_at("append.written", root / "there")
+    """Appends; stays once the batch is written, or is to be inlined, and is not sealed."""
+    _stay_at(("append.written", "append.inlined"), root / "there")
     return cli.main(["--project", str(root), "sql", "-c", "INSERT INTO t VALUES (5)"])
 
 
 def step_here(root: Path) -> int:
     """Reads a view that a step has to reach, in this process; stays where the step has computed it."""
-    _stay_at("append.before_reserve", root / "there")
+    _stay_at(("append.before_reserve",), root / "there")
     return cli.main(["--project", str(root), "sql", "-c", "SELECT a FROM v"])
 
 
@@ -65,19 +66,19 @@ def run_worker(root: Path) -> int:
             engine.step("default", engine.catalog.read_ts("default"))
         return 0
 
-    _stay_at("append.before_reserve", root / "there", nth=3)
+    _stay_at(("append.before_reserve",), root / "there", nth=3)
     cli._frontiers = work
     return cli.main(["--project", str(root), "frontiers"])
 
 
-def _stay_at(point: str, there: Path, nth: int = 1) -> None:
-    """Has this process stop at a fail point until it is ended."""
+def _stay_at(points: Collection[str], there: Path, nth: int = 1) -> None:
+    """Has this process stop at one of some fail points until it is ended."""
     passages = 0
 
     def stay(name: str) -> None:
         nonlocal passages
-        passages += name == point
-        if name == point and passages >= nth:
+        passages += name in points
+        if name in points and passages >= nth:
             there.touch()
             while True:
                 time.sleep(0.05)
@@ -108,10 +109,12 @@ class SleptOn(SystemClock):
             super().sleep(seconds)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def project(request: pytest.FixtureRequest, tmp_path: Path) -> Project:
-    settings = "[writes]\ninline_rows = 0\n"
-    if request.param == "postgresql":
+    """A project of few rows, whose catalog is on a database, and whose batches are in files or inlined."""
+    database, _, stored = request.param.partition(", ")
+    settings = f"[writes]\ninline_rows = {1000 if stored == 'inlined' else 0}\n"
+    if database == "postgresql":
         server: Postgres = request.getfixturevalue("postgres_server")
         settings += f"[catalog]\nurl = '{url_of(server.new_database())}'\n"
     (tmp_path / "mz.toml").write_text(settings)
@@ -161,24 +164,22 @@ def running_jobs(server: ServerInfo, session: str) -> set[int]:
         return {job["jobId"] for job in json.load(answer) if any(session in tag for tag in job["jobTags"])}
 
 
+#: Each way to die, catalog and place of batches in every run; all others in the deep ones.
+OFTEN = [
+    (insert, "sqlite, in files", signal.SIGTERM),
+    (step_here, "postgresql, inlined", signal.SIGKILL),
+    (run_worker, "sqlite, inlined", signal.SIGKILL),
+]
+ALL = product(
+    (insert, step_here, run_worker),
+    ("sqlite, in files", "sqlite, inlined", "postgresql, in files", "postgresql, inlined"),
+    (signal.SIGKILL, signal.SIGTERM),
+)
+
+
 @pytest.mark.parametrize(
     ("life", "project", "number"),
-    [
-        (insert, "sqlite", signal.SIGTERM),
-        (step_here, "postgresql", signal.SIGKILL),
-        (run_worker, "sqlite", signal.SIGKILL),
-        *(
-            pytest.param(*rest, marks=pytest.mark.deep)
-            for rest in (
-                (insert, "sqlite", signal.SIGKILL),
-                (insert, "postgresql", signal.SIGKILL),
-                (step_here, "sqlite", signal.SIGKILL),
-                (step_here, "sqlite", signal.SIGTERM),
-                (run_worker, "postgresql", signal.SIGKILL),
-                (run_worker, "sqlite", signal.SIGTERM),
-            )
-        ),
-    ],
+    [*OFTEN, *(pytest.param(*one, marks=pytest.mark.deep) for one in ALL if one not in OFTEN)],
     indirect=["project"],
 )
 def test_who_comes_after_a_process_that_was_ended_goes_on_at_once(
@@ -219,7 +220,7 @@ def test_who_comes_after_a_process_that_was_ended_goes_on_at_once(
 @pytest.mark.deep
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("project", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("project", ["sqlite, in files", "postgresql, in files"], indirect=True)
 def test_spark_computes_nothing_for_a_process_that_was_ended(
     project: Project, spark_config: SparkConfig, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
