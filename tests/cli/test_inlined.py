@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,26 +15,41 @@ from mz_dagster.errors import DamageError, Error, OperationalError
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import examine
 from mz_dagster.storage import PayloadDamaged
+from tests.cli.raw_catalog import copied, raw, url_of
 from tests.cli.small_project import Contents, contents, make_project, write
+from tests.postgres_server import Postgres
+
+ON_BOTH = pytest.mark.parametrize("healthy", ["sqlite", "postgresql"], indirect=True)
+"""Has a test run on both catalogs, and not only when the deep ones do."""
 
 
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Contents]:
-    """A project all of whose batches are inlined, and what is in it."""
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)])
+def healthy(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Contents, Postgres | None]:
+    """A project all of whose batches are inlined, what is in it, and where its catalog is, unless it is SQLite."""
     root = tmp_path_factory.mktemp("inlined") / "project"
-    project = make_project(root, inline_rows=1_000)
+    server: Postgres | None = None if request.param == "sqlite" else request.getfixturevalue("postgres_server")
+    settings = "" if server is None else f"[catalog]\nurl = '{url_of(server.new_database())}'\n"
+    project = make_project(root, settings, inline_rows=1_000)
     assert not list(root.rglob("*.parquet"))
-    return root, contents(project)
+    return root, contents(project), server
 
 
 @pytest.fixture
-def root(healthy: tuple[Path, Contents], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(healthy[0], tmp_path / "project"))
+def root(healthy: tuple[Path, Contents, Postgres | None], tmp_path: Path) -> Path:
+    return copied(healthy[0], tmp_path / "project", healthy[2])
 
 
-def sql(root: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
-    with closing(sqlite3.connect(root / ".mz" / "catalog.sqlite")) as connection, connection:
-        return connection.execute(statement, values).fetchall()
+@pytest.fixture
+def whole(healthy: tuple[Path, Contents, Postgres | None]) -> Contents:
+    """What is in the project."""
+    return healthy[1]
+
+
+def sql(root: Path, statement: str, *values: object) -> None:
+    with raw(root) as execute:
+        execute(statement, *values)
 
 
 def first_batch(root: Path, name: str) -> int:
@@ -51,11 +63,11 @@ def first_batch(root: Path, name: str) -> int:
 
 def flip(root: Path, batch: int, bit: int) -> None:
     """Flips a bit of a payload."""
-    ((payload,),) = sql(root, "SELECT payload FROM inlined WHERE batch = ?", batch)
-    assert isinstance(payload, bytes)
-    changed = bytearray(payload)
-    changed[bit // 8 % len(changed)] ^= 1 << bit % 8
-    sql(root, "UPDATE inlined SET payload = ? WHERE batch = ?", bytes(changed), batch)
+    with raw(root) as execute:
+        ((payload,),) = execute("SELECT payload FROM inlined WHERE batch = ?", batch).fetchall()
+        changed = bytearray(payload)
+        changed[bit // 8 % len(changed)] ^= 1 << bit % 8
+        execute("UPDATE inlined SET payload = ? WHERE batch = ?", bytes(changed), batch)
 
 
 def gone(root: Path, batch: int) -> None:
@@ -66,15 +78,16 @@ def cut(root: Path, batch: int) -> None:
     sql(root, "UPDATE inlined SET payload = substr(payload, 1, 9) WHERE batch = ?", batch)
 
 
-def test_it_is_healthy_backed_up_and_restored(root: Path, healthy: tuple[Path, Contents], tmp_path: Path) -> None:
+@ON_BOTH
+def test_it_is_healthy_backed_up_and_restored(root: Path, whole: Contents, tmp_path: Path) -> None:
     assert examine(root, deep=True).findings == ()
     backup(Project.load(root), tmp_path / "backup")
     restored = restore(tmp_path / "backup", tmp_path / "restored")
-    assert contents(Project.load(restored.root)) == healthy[1]
+    assert contents(Project.load(restored.root)) == whole
     assert examine(restored.root, deep=True).findings == ()
 
 
-def test_a_flipped_bit_is_never_read_as_other_data(root: Path, healthy: tuple[Path, Contents]) -> None:
+def test_a_flipped_bit_is_never_read_as_other_data(root: Path, whole: Contents) -> None:
     batch, project = first_batch(root, "t"), Project.load(root)
     chance = random.Random(20)
     for bit in (chance.randrange(8 * 300) for _ in range(40)):
@@ -83,7 +96,7 @@ def test_a_flipped_bit_is_never_read_as_other_data(root: Path, healthy: tuple[Pa
             contents(project, ["t"])
         assert caught.value.sqlstate == "XX001"
         flip(root, batch, bit)
-    assert contents(project) == healthy[1]
+    assert contents(project) == whole
 
 
 BREAKS = [
@@ -93,10 +106,17 @@ BREAKS = [
 ]
 
 
-@pytest.mark.parametrize(("check", "damage", "says"), BREAKS)
+@pytest.mark.parametrize(
+    ("healthy", "check", "damage", "says"),
+    [
+        *(("sqlite", *one) for one in BREAKS),
+        ("postgresql", *BREAKS[0]),
+        *(pytest.param("postgresql", *one, marks=pytest.mark.deep) for one in BREAKS[1:]),
+    ],
+    indirect=["healthy"],
+)
 def test_the_doctor_names_a_damaged_payload_and_puts_it_back_from_a_backup(
     root: Path,
-    healthy: tuple[Path, Contents],
     tmp_path: Path,
     check: str,
     damage: Callable[[Path, int], object],
@@ -133,24 +153,25 @@ def test_the_doctor_names_a_damaged_payload_and_puts_it_back_from_a_backup(
         "UPDATE batch SET file_list = NULL WHERE id = (SELECT min(id) FROM batch WHERE collection = 'u2')",
     ],
 )
-def test_a_batch_is_put_back_on_its_list(root: Path, healthy: tuple[Path, Contents], damage: str) -> None:
+def test_a_batch_is_put_back_on_its_list(root: Path, whole: Contents, damage: str) -> None:
     sql(root, damage)
     (found,) = examine(root).findings
     assert found.check == "list-damaged"
     assert examine(root, repair=True).findings == ()
-    assert contents(Project.load(root)) == healthy[1]
+    assert contents(Project.load(root)) == whole
 
 
-def test_a_payload_of_no_batch_goes_to_the_quarantine(root: Path, healthy: tuple[Path, Contents]) -> None:
+@ON_BOTH
+def test_a_payload_of_no_batch_goes_to_the_quarantine(root: Path, whole: Contents) -> None:
     sql(root, "INSERT INTO inlined SELECT 900, payload FROM inlined LIMIT 1")
     (found,) = examine(root).findings
     assert found.check == "payload-stray"
     assert [one.check for one in examine(root, repair=True).findings] == ["quarantine"]
     assert [one.name for one in (root / ".mz" / "quarantine").rglob("*.arrow")] == ["900.arrow"]
-    assert contents(Project.load(root)) == healthy[1]
+    assert contents(Project.load(root)) == whole
 
 
-def test_a_view_whose_payload_is_damaged_is_rebuilt(root: Path, healthy: tuple[Path, Contents]) -> None:
+def test_a_view_whose_payload_is_damaged_is_rebuilt(root: Path, whole: Contents) -> None:
     gone(root, first_batch(root, "m"))
     (found,) = examine(root).findings
     assert "mz-dagster rebuild m" in str(found)
