@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.catalog import CatalogTaken, CatalogUrl, UnknownCapability
@@ -24,23 +24,25 @@ from mz_dagster.operations.backup import FolderInTheWay, backup, restore
 from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.manifest import MANIFEST, BackupUnusable, read_manifest
 from mz_dagster.storage.spark import SparkConfig
-from tests.cli.small_project import Contents, contents, land, make_project, write
-from tests.postgres_server import Postgres, running_postgres
+from tests.cli.raw_catalog import url_of
+from tests.cli.small_project import Contents, contents, follow, land, make_project, write
+from tests.postgres_server import Postgres
 from tests.storage.power import PowerCut
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    with running_postgres() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Contents]:
-    """A project that nobody changes, and what is in it."""
-    project = make_project(tmp_path_factory.mktemp("healthy") / "project", '[retention]\nkeep = "all"\n')
+    """A project that nobody changes, with batches in files and inlined ones, and what is in it."""
+    root = tmp_path_factory.mktemp("healthy") / "project"
+    project = make_project(root, '[retention]\nkeep = "all"\n', inline_rows=2)
+    with Engine(project) as engine:
+        Session(engine).execute("INSERT INTO t VALUES (3, 'y'), (4, 'y'), (5, 'y')")
+        follow(engine, "m", "t")
+        for name in ("t", "m"):
+            stats = [one.stats for one in engine.catalog.batches(engine.collection_of(name))]
+            assert {one.inlined is None for one in stats} == {True, False}
     return project, contents(project)
 
 
@@ -50,6 +52,21 @@ def saved(healthy: tuple[Project, Contents], tmp_path_factory: pytest.TempPathFa
     target = tmp_path_factory.mktemp("saved") / "backup"
     backup(healthy[0], target)
     return target
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """Where a restored project has its catalog; None for where it has it by default."""
+    if request.param == "sqlite":
+        return None
+    server: Postgres = request.getfixturevalue("postgres_server")
+    return url_of(server.new_database())
+
+
+@pytest.fixture
+def project(url: str | None, saved: Path, tmp_path: Path) -> Project:
+    """The same on either catalog, for one test to work on."""
+    return Project.load(restore(saved, tmp_path / "project", catalog_url=url).root)
 
 
 def test_a_restored_project_has_the_same_contents_and_goes_on(
@@ -99,9 +116,8 @@ def test_what_belongs_to_processes_is_not_in_a_backup(healthy: tuple[Project, Co
         assert engine.catalog.validate(session.token)
 
 
-def test_a_backup_while_everything_runs_is_of_one_moment(healthy: tuple[Project, Contents], tmp_path: Path) -> None:
-    root = shutil.copytree(healthy[0].root, tmp_path / "project")
-    project = Project.load(root)
+@pytest.mark.parametrize("backups", [2, pytest.param(12, marks=pytest.mark.deep)])
+def test_a_backup_while_everything_runs_is_of_one_moment(project: Project, backups: int, tmp_path: Path) -> None:
     over, failures, written = threading.Event(), list[BaseException](), list[int]()
 
     def work() -> None:
@@ -121,7 +137,7 @@ def test_a_backup_while_everything_runs_is_of_one_moment(healthy: tuple[Project,
     worker.start()
     try:
         moments = []
-        for number in range(3):
+        for number in range(backups):
             before = len(written)
             backup(project, tmp_path / f"backup{number}")
             moments.append((before, len(written) + 1))
@@ -246,7 +262,18 @@ def test_folders_in_the_way_are_refused(healthy: tuple[Project, Contents], saved
 
 
 #: At which of the files that it opens, folders that it makes or renames a process is killed.
-MOMENTS = [95, *(pytest.param(moment, marks=pytest.mark.deep) for moment in (*range(1, 95, 6), 20))]
+MOMENTS = (*range(1, 95, 6), 20, 95)
+
+
+def moments(often: str) -> list[ParameterSet]:
+    """Returns catalogs and moments: in every run one, on the catalog that is named."""
+    return [
+        pytest.param(catalog, moment, marks=() if (catalog, moment) == (often, 95) else pytest.mark.deep)
+        for catalog in ("sqlite", "postgresql")
+        for moment in MOMENTS
+    ]
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -263,7 +290,7 @@ sys.addaudithook(lambda name, _: die() if name in ("open", "os.rename", "os.mkdi
 if sys.argv[1] == "backup":
     module.backup(Project.load(Path(sys.argv[2])), Path(sys.argv[3]))
 else:
-    module.restore(Path(sys.argv[2]), Path(sys.argv[3]))
+    module.restore(Path(sys.argv[2]), Path(sys.argv[3]), catalog_url=(*sys.argv[5:], None)[0])
 """
 
 
@@ -282,28 +309,27 @@ def killed(*arguments: str) -> bool:
     return done.returncode != 0
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("url", "moment"), moments("postgresql"), indirect=["url"])
 def test_a_killed_backup_is_refused_and_harms_nobody(
-    moment: int, healthy: tuple[Project, Contents], tmp_path: Path
+    project: Project, moment: int, healthy: tuple[Project, Contents], tmp_path: Path
 ) -> None:
-    root = shutil.copytree(healthy[0].root, tmp_path / "project")
     target = tmp_path / "backup"
-    assert killed("backup", str(root), str(target), str(moment))
+    assert killed("backup", str(project.root), str(target), str(moment))
     if target.exists():
         with pytest.raises(BackupUnusable, match="did not finish"):
             read_manifest(target)
-    assert contents(Project.load(root)) == healthy[1]
-    assert examine(root).findings == ()
-    assert backup(Project.load(root), tmp_path / "second").files
+    assert contents(project) == healthy[1]
+    assert examine(project.root).findings == ()
+    assert backup(project, tmp_path / "second").files
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("url", "moment"), moments("sqlite"), indirect=["url"])
 def test_a_killed_restore_has_not_happened_and_can_be_repeated(
-    moment: int, healthy: tuple[Project, Contents], saved: Path, tmp_path: Path
+    url: str | None, moment: int, healthy: tuple[Project, Contents], saved: Path, tmp_path: Path
 ) -> None:
-    assert killed("restore", str(saved), str(tmp_path / "new"), str(moment))
+    assert killed("restore", str(saved), str(tmp_path / "new"), str(moment), *([url] if url else []))
     assert not (tmp_path / "new").exists()
-    assert contents(Project.load(restore(saved, tmp_path / "new").root)) == healthy[1]
+    assert contents(Project.load(restore(saved, tmp_path / "new", catalog_url=url).root)) == healthy[1]
     assert [path.name for path in tmp_path.iterdir()] == ["new"], "what the killed one left"
 
 
