@@ -126,7 +126,7 @@ class Catalog(
         return self._database.read_only is not None
 
     def project_id(self) -> str:
-        """Returns the random id that this catalog was given when it was made.
+        """Returns the random id of the project, which this catalog was given when it was made or restored.
 
         Raises:
             CatalogDamaged: It is gone.

@@ -107,11 +107,13 @@ class Records(Transactions):
                 copy.close()
         return int(lease)
 
-    def fill_from(self, path: Path) -> None:
-        """Makes this catalog, which must be empty, hold what a copy holds; in one transaction. It keeps its own id.
+    def fill_from(self, path: Path, *, id: str | None = None) -> None:
+        """Makes this catalog, which must be empty, hold what a copy holds; in one transaction.
 
         Args:
             path: The copy; one of an older version is migrated in place.
+            id: The id of the project whose catalog this becomes; None to keep its own. A catalog that has it was
+                filled before, by who was killed before anything could use it, and is filled anew.
 
         Raises:
             CatalogTaken: This catalog holds something already.
@@ -121,9 +123,13 @@ class Records(Transactions):
         try:
             upgrade(copy)
             with copy.read() as state, self._database.write() as target:
-                if any(target.execute(select(one).limit(1)).first() is not None for one in (TIMELINE, OBJECT)):
+                own = target.execute(select(PROJECT.c.id)).scalar()
+                if own != id and any(
+                    target.execute(select(one).limit(1)).first() is not None for one in (TIMELINE, OBJECT)
+                ):
                     raise CatalogTaken
                 _copy_rows(state, target)
+                target.execute(update(PROJECT).values(id=id or own))
         finally:
             copy.close()
 

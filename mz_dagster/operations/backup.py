@@ -21,15 +21,18 @@ bytecode, links to folders, and the catalog's own file.
 A restore checks every hash before it makes anything, and makes the project, another one with an id of its own, in a
 hidden folder beside the one that it was asked for, which gets its name last. So whenever either is killed: a backup has
 no manifest and is refused, and a restore has not happened and can be repeated, which removes what the killed one left.
+In a database of its own the catalog is there before that folder has its name; so the shards in the folder bear the id
+that the catalog gets, and who removes the folder of a killed one takes the id over, and the catalog that has it.
 Both are on disk when they are said to be done.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +69,7 @@ from mz_dagster.operations.quarantine import quarantine_of
 from mz_dagster.progress import task
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.object_store import Secret
-from mz_dagster.storage.ownership import check_place, claim_shards
+from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.read import LeaseLost
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shard_copy import CopiedFile, copy_file, copy_shard
@@ -194,10 +197,16 @@ def restore(
     manifest = read_manifest(source)
     progress(f"checking {len(manifest.files)} files, {manifest.bytes} bytes")
     verify(source, manifest)
+    ids = [secrets.token_hex(16)]
+
+    def take_over(left: Path) -> None:
+        if (id := owner_of(ShardFolder(left / STATE_FOLDER))) is not None:
+            ids.append(id)
+
     with _writing(root):
         make_folder(root.parent)
-        with _staging(root) as staging:
-            _make_project(source, manifest, root, staging, catalog_url, clock)
+        with _staging(root, take_over) as staging:
+            _make_project(source, manifest, root, staging, ids[-1], catalog_url, clock)
             staging.chmod(0o755)
             sync_files(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
             staging.rename(root)  # an empty folder gives way
@@ -284,24 +293,25 @@ def _set_catalog_aside(project: Project, clock: Clock) -> str:
     return f"in the quarantine: {', '.join(map(str, kept)) or 'there was none'}"
 
 
-def _staging(root: Path) -> AbstractContextManager[Path]:
+def _staging(root: Path, about_to_remove: Callable[[Path], object] = lambda _: None) -> AbstractContextManager[Path]:
     """Yields a new hidden folder beside `root`, which the block renames; removes those that killed restores left."""
-    return scratch_folder(root.parent, f".{root.name}.restoring-")
+    return scratch_folder(root.parent, f".{root.name}.restoring-", about_to_remove)
 
 
 def _make_project(
-    source: Path, manifest: Manifest, root: Path, staging: Path, catalog_url: str | None, clock: Clock
+    source: Path, manifest: Manifest, root: Path, staging: Path, id: str, catalog_url: str | None, clock: Clock
 ) -> None:
-    """Makes in `staging` the project that is to be in `root`."""
+    """Makes in `staging` the project, of an id, that is to be in `root`."""
     state = staging / STATE_FOLDER
     url = CatalogUrl.of_file(state / "catalog.sqlite") if catalog_url is None else CatalogUrl.parse(catalog_url, root)
     if url.file is not None and url.file.is_relative_to(root):
         url = CatalogUrl.of_file(staging / url.file.relative_to(root))
     state.mkdir(mode=0o700)
+    ShardFolder(state).set_mark(id)
     copy = staging / f".{CATALOG}"
     _copy_files(source, manifest, {CATALOG: copy, STATE: state, PROJECT: staging})
     with Catalog.open(url, clock=clock) as catalog:
-        catalog.fill_from(copy)
+        catalog.fill_from(copy, id=id)
         _check_shards(catalog)
         claim_shards(catalog, ShardFolder(state))
     make_tree_private(state)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,7 @@ def test_folders_in_the_way_are_refused(healthy: tuple[Project, Contents], saved
 
 #: At which of the files that it opens, folders that it makes or renames a process is killed.
 MOMENTS = (*range(1, 95, 6), 20, 95)
+LAST = 1_000_000
 
 
 def moments(often: str) -> list[ParameterSet]:
@@ -280,13 +282,13 @@ from pathlib import Path
 from mz_dagster.adapter import Project
 from mz_dagster.operations import backup as module
 count = 0
-def die(*_):
+def die(name, arguments):
     global count
     count += 1
-    if count == int(sys.argv[4]):
+    if count == int(sys.argv[4]) or (name == "os.rename" and str(arguments[1]) == sys.argv[3]):
         os.kill(os.getpid(), signal.SIGKILL)
-# Every file that is opened for reading or writing is a moment to die at.
-sys.addaudithook(lambda name, _: die() if name in ("open", "os.rename", "os.mkdir") else None)
+# Every file that is opened for reading or writing is a moment to die at; the last one is when a restore gets its name.
+sys.addaudithook(lambda *event: die(*event) if event[0] in ("open", "os.rename", "os.mkdir") else None)
 if sys.argv[1] == "backup":
     module.backup(Project.load(Path(sys.argv[2])), Path(sys.argv[3]))
 else:
@@ -331,6 +333,19 @@ def test_a_killed_restore_has_not_happened_and_can_be_repeated(
     assert not (tmp_path / "new").exists()
     assert contents(Project.load(restore(saved, tmp_path / "new", catalog_url=url).root)) == healthy[1]
     assert [path.name for path in tmp_path.iterdir()] == ["new"], "what the killed one left"
+
+
+@pytest.mark.parametrize("moments", [(LAST,), pytest.param((LAST, 95, LAST), marks=pytest.mark.deep)])
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_restore_that_was_killed_once_its_catalog_was_filled_is_repeated(
+    url: str, moments: Sequence[int], healthy: tuple[Project, Contents], saved: Path, tmp_path: Path
+) -> None:
+    for moment in moments:
+        assert killed("restore", str(saved), str(tmp_path / "new"), str(moment), url)
+        assert not (tmp_path / "new").exists()
+    with pytest.raises(CatalogTaken):  # whoever else asks for it
+        restore(saved, tmp_path / "another", catalog_url=url)
+    assert contents(Project.load(restore(saved, tmp_path / "new", catalog_url=url).root)) == healthy[1]
 
 
 def test_a_restore_leaves_alone_what_a_living_one_makes(saved: Path, tmp_path: Path) -> None:
