@@ -49,6 +49,11 @@ def _frame_rows() -> int:
 
 
 @cache
+def _held_rows() -> int:
+    return max(2_000_000, min(_memory() >> 7, _NEVER_REACHED))
+
+
+@cache
 def _decoded_cells() -> int:
     return max(30_000_000, min(_memory() >> 7, 1_000_000_000))
 
@@ -269,8 +274,14 @@ class Budget:
 
     @classmethod
     def here_alone(cls) -> Budget:
-        """Returns the budget under which this process computes whatever it can, however much that is."""
-        return cls(first_updates=_NEVER_REACHED, **dict.fromkeys(_HERE, _NEVER_REACHED))
+        """Returns the budget under which this process computes whatever it can, however much that is.
+
+        What an operator makes at once has to fit memory, of which a row takes 128 bytes.
+        """
+        return cls(
+            first_updates=_NEVER_REACHED,
+            **(dict.fromkeys(_HERE, _NEVER_REACHED) | dict.fromkeys(_IN_MEMORY, _held_rows())),
+        )
 
 
 #: What this process computes instead of Spark.
@@ -291,6 +302,8 @@ _HERE = (
     "ingested_rows",
     "searched_rows",
 )
+#: Of these, how many rows are in memory at once.
+_IN_MEMORY = ("frame_rows", "joined_rows", "made_rows", "versioned_rows")
 
 
 class EngineSetting(Enum):

@@ -81,11 +81,7 @@ def consolidated(frame: pa.Table, time: int, *, only_before: bool = False) -> pa
                 column = nested[field.name].take(column)
             columns.append(column if column.type == field.type else column.cast(field.type))
     except pa.ArrowInvalid as error:
-        raise MultiplicityOverflow(
-            "a row's multiplicity is out of range",
-            detail=f"{error}.",
-            hint="Delete some of its copies, a part at a time.",
-        ) from error
+        raise MultiplicityOverflow(f"{error}.") from error
     return pa.Table.from_arrays(columns, schema=frame.schema)
 
 

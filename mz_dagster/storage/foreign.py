@@ -18,12 +18,14 @@ from urllib.parse import unquote, urlsplit
 
 from mz_dagster.errors import DatabaseError, Error, InternalError, OperationalError
 from mz_dagster.sql.errors import StatementTooComplex
-from mz_dagster.storage.shards import BATCH, FileDamaged
+from mz_dagster.storage.shards import BATCH, FileDamaged, MultiplicityOverflow
 from mz_dagster.storage.spark.causes import cause_of, chain
 from mz_dagster.storage.spark.deadline import heap_full, is_lost, lost_spark, vanished_file
 
 _PANIC = "PanicException"  # of `pyo3_runtime`, a module that nobody can import
 
+#: What Spark says of a sum or a product of multiplicities: no scalar that it is sent fails so.
+_OVERFLOW = ("[ARITHMETIC_OVERFLOW]", "[NUMERIC_VALUE_OUT_OF_RANGE")
 _READING = re.compile(r"while reading file (\S+?)\.?\s+SQLSTATE")
 
 _LIBRARIES = {
@@ -82,6 +84,8 @@ def as_error(error: BaseException, *, writing: bool = False) -> DatabaseError:
         return full
     if (unread := unread_file(error)) is not None:
         return unread
+    if any(text in str(one) for one in chain(error) for text in _OVERFLOW):
+        return MultiplicityOverflow(f"{cause_of(error)}.")
     system = next((one for one in chain(error) if isinstance(one, OSError) and one.errno is not None), None)
     if system is not None:
         name = "" if system.filename is None else f'"{system.filename}": '

@@ -301,9 +301,16 @@ class ShardUnavailable(OperationalError):
 
 
 class MultiplicityOverflow(DataError):
-    """A row of which there are more than can be counted."""
+    """A row of which, or a group of whose rows, there are more than can be counted."""
 
     sqlstate = "22003"
+
+    def __init__(self, detail: str | None = None) -> None:
+        super().__init__(
+            "a row's multiplicity is out of range",
+            detail=detail,
+            hint="Delete some of its copies, a part at a time; a query may group them before it joins.",
+        )
 
 
 class StatsMissing(InternalError):

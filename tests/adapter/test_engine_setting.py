@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+import mz_dagster.budget as budgets
 from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
 from mz_dagster.budget import Budget, EngineSetting, budget, engine_of
 from mz_dagster.compute import LeftToSpark
-from mz_dagster.compute.local import elements
 from mz_dagster.compute.spark.warm_spark import WarmSpark
 from mz_dagster.errors import InternalError, NotSupportedError
 from mz_dagster.orchestration import MzResource
@@ -96,15 +96,15 @@ def test_what_this_process_does_not_hold_is_refused_by_name(
     session.execute("CREATE TABLE t (k int, f float8)")
     session.execute("INSERT INTO t VALUES (1, 2.0), (2, 3.0)")
     session.execute("SET engine = local")
-    monkeypatch.setattr(elements, "MOST_ELEMENTS", 1)
+    monkeypatch.setattr(budgets, "_ALONE", {EngineSetting.LOCAL: replace(Budget.here_alone(), joined_rows=1)})
     with pytest.raises(LeftToSpark) as refused:
-        session.execute("SELECT array_agg(f) FROM t")
+        session.execute("SELECT a.k FROM t AS a, t AS b")
     assert isinstance(refused.value, NotSupportedError)
     assert refused.value.sqlstate == "0A000"
-    assert "an array would be too large" in refused.value.message
+    assert "too many rows are joined" in refused.value.message
     assert '"engine" is "local"' in str(refused.value.detail)
     assert "SET engine" in str(refused.value.hint)
-    assert session.execute("SELECT array_agg(f) FROM t WHERE k = 1").rows == (([2.0],),)
+    assert session.execute("SELECT a.k FROM t AS a, t AS b WHERE a.k = 1 AND b.k = 1").rows == ((1,),)
     assert opened == []
 
 

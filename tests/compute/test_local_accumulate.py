@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.local.accumulate import accumulate_updates
-from mz_dagster.compute.local.declined import Declined
 from mz_dagster.formalism import NATURAL, Antichain, Update, compact_updates
 from mz_dagster.scalars.types import INT4, INT8, INTERVAL, TEXT, Column, numeric
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.compute.contents import exact
 from tests.compute.test_accumulate import DISTINCT, GLOBAL, TIMES, Told, accumulation, expected, random_updates
 
@@ -60,10 +60,10 @@ def test_the_updates_are_those_of_the_definition_wherever_the_interval_begins(na
             assert set(made) == {one for one in every if one.time >= lower}
 
 
-def test_sums_out_of_range_are_left_to_spark() -> None:
+def test_sums_out_of_range_are_told_here() -> None:
     node = accumulation([INT4], [numeric(0)])
     large = Decimal(6 * 10**37)
     columns = node.input.relation_type.columns
     accumulate_updates(table(columns, [Update((1, large), 3, 1)]), table(node.relation_type.columns, []), node)
-    with pytest.raises(Declined, match="out of range"):
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
         accumulate_updates(table(columns, [Update((1, large), 3, 2)]), table(node.relation_type.columns, []), node)

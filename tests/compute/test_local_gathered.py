@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from itertools import pairwise
 
 import pytest
 
+from mz_dagster.compute.algebra.gathering import TOO_MANY_BYTES, TOO_MANY_ELEMENTS
 from mz_dagster.compute.local import elements
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.gathered import gathered_updates
@@ -17,7 +19,7 @@ from mz_dagster.plan.physical import Gathered, ReadCollection, Staged
 from mz_dagster.plan.relation import Aggregate, ColumnOrder
 from mz_dagster.scalars.types import BYTEA, FLOAT8, INT4, INT8, TEXT, Column, RelationType, array_of
 from tests.budgets import SetBudget
-from tests.compute.contents import at, is_error
+from tests.compute.contents import Row, at, is_error
 from tests.compute.staged_reference import result
 from tests.compute.test_local_staged import BY_F, BY_T, BY_X, INPUT, TIMES, Life, is_top, random_history
 
@@ -113,20 +115,33 @@ def test_what_runs_once_has_the_result_only() -> None:
     assert {row[0] for row, _, _ in life.state if not is_error(row)} == {1}
 
 
-def test_what_is_very_large_is_left_to_spark(monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget) -> None:
-    row = (1, None, "ab", None, None)
-
-    def step(diff: int, *aggregates: Aggregate) -> None:
-        Life(node_of((0,), *aggregates), random.Random(1), gathered_updates).step([(row, 3, diff)])
-
+def test_what_postgresql_could_not_hold_is_an_error_of_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    row, other = (1, None, "ab", None, None), (2, None, "c", None, None)
     monkeypatch.setattr(elements, "MOST_ELEMENTS", 2)
-    step(2, array_agg(1))
-    with pytest.raises(Declined, match="an array"):
-        step(3, array_agg(1))
-    monkeypatch.setattr(elements, "MOST_BYTES", 32)
-    step(2, string_agg(2, 2))
-    with pytest.raises(Declined, match="a text"):
-        step(3, string_agg(2, 2))
+    monkeypatch.setattr(elements, "MOST_BYTES", 8)
+    for aggregate, error in ((array_agg(1), TOO_MANY_ELEMENTS), (string_agg(2, 2), TOO_MANY_BYTES)):
+        node = node_of((0,), aggregate)
+        life = Life(node, random.Random(1), gathered_updates)
+
+        def told(time: int, node: Staged = node, life: Life = life) -> Counter[Row]:
+            return Counter({row: n for row, n in at(life.state, time).items() if is_top(node, row)})
+
+        life.step([(row, 3, 2), (other, 3, 1)])
+        assert set(told(3).values()) == {1}
+        assert len(told(3)) == 2
+        life.step([(row, 4, 1)])
+        assert [one for one in told(4) if is_error(one)] == [("error", error)]
+        assert len(told(4)) == 2, "the other group is what it was"
+        life.step([(row, 5, -1)])
+        assert told(5) == told(3)
+        # However many there are: none of them is made.
+        life.step([(row, 6, 2**60)])
+        assert told(6) == told(4)
+
+
+def test_versions_with_many_elements_are_left_to_spark(set_budget: SetBudget) -> None:
+    life = Life(node_of((0,), array_agg(1)), random.Random(1), gathered_updates)
     set_budget(versioned_rows=2)
+    life.step([((1, None, "ab", None, None), 3, 2)])
     with pytest.raises(Declined, match="many rows"):
-        step(3, array_agg(1))
+        life.step([((1, None, "ab", None, None), 4, 1)])

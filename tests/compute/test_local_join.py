@@ -35,6 +35,7 @@ from mz_dagster.scalars.types import (
 )
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.budgets import SetBudget
 from tests.compute.test_lookup_keys import TYPES, VALUES
 
@@ -195,7 +196,7 @@ def test_many_pairs_are_left_to_spark_before_they_are_there(set_budget: SetBudge
     )
 
 
-def test_a_diff_out_of_range_is_left_to_spark() -> None:
+def test_a_diff_out_of_range_is_told_here() -> None:
     history: list[Told] = [((1, "a"), 3, 2**40, None)]
-    with pytest.raises(Declined, match="out of range"):
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
         made(JOINS["two inputs"], [history, history], 0)

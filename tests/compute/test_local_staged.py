@@ -27,6 +27,7 @@ from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, Gathered, ReadCollection, Staged, StageFunction, TopRows, Windowed
 from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.scalars.types import BOOL, DATE, INT4, INT8, TEXT, Column, RelationType, numeric
+from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.budgets import SetBudget
 from tests.compute.contents import Row, Update, at, exact, is_error
 from tests.compute.staged_reference import NEGATIVE, check_levels, identical, never_retracted, result
@@ -267,10 +268,10 @@ def test_few_rows_of_a_large_group_are_looked_at() -> None:
     assert asked == [{0, 1, 2}, {0, *range(2, 7)}]
 
 
-def test_diffs_whose_sum_may_be_out_of_range_are_left_to_spark() -> None:
+def test_diffs_whose_sum_is_out_of_range_are_told_here() -> None:
     node = NODES["top rows"]
     staged_updates(updates((1, 2**61), (1, 2**61)), node, lambda _: nothing(node))
-    with pytest.raises(Declined, match="diffs are large"):
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
         staged_updates(updates((1, 2**62), (1, 2**62)), node, lambda _: nothing(node))
 
 

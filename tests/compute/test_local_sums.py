@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.sums import Sums, summed_by_key
+from mz_dagster.errors import InternalError
 from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import update_schema, update_table
+from mz_dagster.storage.shards import MultiplicityOverflow
 
 KEYS = [Column("c0", TEXT), Column("c1", INT4)]
 GIVEN = [*KEYS, Column("c2", INT8), Column("c3", numeric(2))]
@@ -74,13 +75,13 @@ def test_sums_are_those_of_the_definition_whatever_their_size(most: int, seed: i
     assert counted(summed_by_key(changes, state, SUMS)) == reference(given, held)
 
 
-def test_what_is_out_of_range_or_null_is_left_to_spark() -> None:
+def test_what_is_out_of_range_is_told_here() -> None:
     state = update_table(STATE, [])
     most = Decimal(10**38 - 1).scaleb(-2, Context(prec=60))
     summed_by_key(update_table(GIVEN, [(("a", 1, 0, most), 1, 1)]), state, SUMS)
-    with pytest.raises(Declined, match="out of range"):
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
         summed_by_key(update_table(GIVEN, [(("a", 1, 0, most), 1, 2)]), state, SUMS)
-    with pytest.raises(Declined, match="out of range"):
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
         summed_by_key(update_table(GIVEN, [(("a", 1, 2**62, most), 1, 2)]), state, SUMS)
-    with pytest.raises(Declined, match="NULL"):
+    with pytest.raises(InternalError, match="NULL"):
         summed_by_key(update_table(GIVEN, [(("a", 1, None, most), 1, 1)]), state, SUMS)

@@ -22,11 +22,11 @@ from pyspark.sql import Window
 from pyspark.sql import functions as sf
 
 from mz_dagster.compute.algebra.frame import DIFF, META, positional, spark_schema
+from mz_dagster.compute.algebra.gathering import TOO_MANY_ELEMENTS
 from mz_dagster.compute.lookups.lookup_keys import fetched, key_schema
 from mz_dagster.compute.spark.staged import staged_updates
 from mz_dagster.compute.spark.state import FrameState, OwnState
 from mz_dagster.compute.spark.tournament.extremes import KERNELS, extreme
-from mz_dagster.compute.spark.tournament.gathered import TOO_MANY_ELEMENTS
 from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import NATURAL, Antichain, GlobalId, Ptvc, Timeline, consolidate

@@ -23,12 +23,15 @@ import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, ensure_exact, positional, spark_type
+from mz_dagster.compute.algebra.gathering import TOO_MANY_BYTES
+from mz_dagster.compute.local import elements
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.expressions.outcome import first_errors
 from mz_dagster.compute.local.window_frames import Frames, Partitions
 from mz_dagster.compute.local.window_functions import KERNELS as LOCAL_KERNELS
 from mz_dagster.compute.local.window_functions import evaluated_functions
 from mz_dagster.compute.spark.tournament.versions import RowLayout
+from mz_dagster.compute.spark.window import windowed as spark_windowed
 from mz_dagster.compute.spark.window.positions import EXTREMES, has_distance
 from mz_dagster.compute.spark.window.windowed import windowed
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
@@ -730,6 +733,27 @@ def test_what_fails_is_an_error_of_its_row_and_zeros_keep_their_signs(ask: Ask) 
         "22014 argument of ntile must be greater than zero",
     ]
     assert ask([], values, order) == []
+
+
+@pytest.mark.parametrize("way", WAYS[:2])
+def test_a_text_that_is_too_large_is_an_error_of_its_row(
+    way: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_windowed, "MOST_BYTES", 6)
+    monkeypatch.setattr(elements, "MOST_BYTES", 6)
+    texts: list[tuple[object, object]] = [("ab", "-"), (None, "-"), ("\u00e9", "-"), ("", None)]
+    given = [{"id": number, "t": text, "s": separator} for number, (text, separator) in enumerate(texts, 1)]
+    empty: dict[str, object] = dict.fromkeys(NAMES)
+    rows = [(tuple((empty | one).values()), 1) for one in given]
+    order = [ColumnOrder(position("id"), False, False)]
+    case = Case(WindowFunction("string_agg", (position("t"), position("s")), TEXT, frame=RUNNING), "string_agg(t, s)")
+    asked = in_process if way == "this process" else functools.partial(in_spark, request.getfixturevalue("spark"))
+    assert {row[0]: row[1:] for row in asked(rows, [case], order)} == {
+        1: ("ab", None),
+        2: ("ab", None),
+        3: ("ab-\u00e9", None),
+        4: (None, TOO_MANY_BYTES),  # an element has a byte at least
+    }
 
 
 def test_results_follow_the_frame_in_the_types_of_the_plan(spark: SparkSession) -> None:

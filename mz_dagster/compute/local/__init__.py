@@ -1,12 +1,13 @@
 """The engine in this process: operators over Arrow columns.
 
 Owns what of a plan is computed without Spark, column by column. Invariant: the updates are bit for bit those that Spark
-makes; what could not be is `declined`.
+makes, errors of the data included; what is too much is `declined`.
 
 - `operators`, `updates`, `content`: the operators of the walk, over an interval and over all from the beginning.
 - `linear_operators`, `join`, `accumulate`, `staged`, `temporal`, `windowed`, `gathered`: one operator each, over these:
 - `expressions`: scalars over batches of rows; `linear`: maps, filters and projections.
 - `matching`: which rows of two sides have equal keys; `joined_rows`: what a join has put together so far.
+- `multiplicities`: how often a row is there, exactly, or the error that no bigint says it.
 - `sums`: counts and sums per key; `tournament`: first rows and extremes, of changes at one time; `coded_rows`: values
   as integers of their order.
 - `versions`: the rows of groups before and at each change; `window_frames`: what sorted rows see of one another;

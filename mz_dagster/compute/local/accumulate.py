@@ -1,7 +1,6 @@
 """Counts and sums over few updates, in this process: `local.sums`, and the errors that pass.
 
-The sums are of bigints and of numerics of one scale, exactly. What leaves the range of its type is `Declined`, and left
-to Spark, which tells the error.
+The sums are of bigints and of numerics of one scale, exactly.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def accumulate_updates(changes: pa.Table, state: pa.Table, node: Accumulate) -> 
         As `changes`, consolidated in the data part.
 
     Raises:
-        Declined: A sum is out of range.
+        MultiplicityOverflow: A sum is out of range.
     """
     schema = update_schema(by_position(node.relation_type))
     updates = summed_by_key(without_errors(changes), without_errors(state), Sums(node.key_arity, schema))

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.expressions.numbers import integers, nulls
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
 
@@ -129,20 +128,21 @@ class CodedRows:
         return found
 
     def coded_values(self, position: int, values: pa.Array) -> Codes:
-        """Returns the codes of values, as `coded` does those of integers.
-
-        Raises:
-            Declined: Values of this type are not looked up.
-        """
-        try:
-            found = pc.index_in(values, self._sorted[position])
-            new = pc.unique(values.filter(pc.and_(found.is_null(), values.is_valid())))
-            if len(new):
-                self._sorted[position] = pa.concat_arrays([self._sorted[position], new])
-                found = pc.index_in(values, self._sorted[position])
-        except pa.ArrowNotImplementedError as error:
-            raise Declined("values of such a type are aggregated") from error
-        return integers(pc.fill_null(pc.if_else(values.is_valid(), found.cast(pa.int64()), None), NULL))
+        """Returns the codes of values, as `coded` does those of integers."""
+        known = self._sorted[position]
+        both = pa.concat_arrays([known, values.cast(known.type)])
+        numbers, _ = compact(numbered([both], len(both))[0])
+        first = firsts(numbers)
+        # What is known is first, so that a value's first place is its code, or is behind all that is known.
+        places = first[numbers[len(known) :]]
+        is_null = nulls(values)
+        is_new = ~is_null & (places >= len(known))
+        new, order = np.unique(places[is_new], return_inverse=True)
+        places[is_new] = len(known) + order
+        self._sorted[position] = pa.concat_arrays([known, both.take(pa.array(new))])
+        if (equal := self._equal[position]) is not None:
+            self._equal[position] = np.append(equal, len(known) + np.arange(len(new)))
+        return np.where(is_null, NULL, places)
 
     def comparable(self, position: int, codes: Codes) -> Codes:
         """Returns codes of a column with one code for all equal values."""

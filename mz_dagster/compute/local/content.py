@@ -62,14 +62,19 @@ class ContentOperators(LocalOperators):
         inputs: Sequence[pa.Table | None],
         compared: tuple[Comparison, ...],
         failing: Collection[int] | None = None,
+        *,
+        sums: bool = True,
     ) -> pa.Table:
-        """Returns the updates of a join, all of whose inputs are here, with the errors of those inputs, or of all."""
+        """Returns the updates of a join, all of whose inputs are here, with the errors of those inputs, or of all.
+
+        Equal ones of the inputs may be summed first: see `join_updates`.
+        """
         tables = [
             no_updates_of(one) if found is None else compacted(found, self._lower)
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         meeting = meeting_terms(list(map(_span, tables)))
-        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j], (), failing)
+        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j], (), failing, sums=sums)
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         return no_updates_of(node)

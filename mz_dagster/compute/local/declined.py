@@ -1,10 +1,13 @@
-"""What this engine declines to compute, found out on the way; the caller leaves it to Spark, which tells errors."""
+"""What is too much for this engine, found out on the way: a budget is exceeded, and the caller leaves it to Spark.
+
+What is wrong with the data is no reason: it is an error of the row, of the group or of the whole, as Spark tells it.
+"""
 
 from __future__ import annotations
 
 
 class Declined(Exception):
-    """Says that something is not computed on columns, and why."""
+    """Says that a budget is exceeded, and by what."""
 
 
 class TooManyMade(Declined):

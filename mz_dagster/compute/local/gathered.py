@@ -2,8 +2,8 @@
 
 A group is gathered whole, before the interval and at each time that touches it (`versions`). `array_agg` keeps NULLs,
 `string_agg` skips NULL values and puts before each value but the first that value's own separator, NULL being empty.
-Ties go by the whole row; a row of multiplicity n is n elements. What PostgreSQL could not hold is `Declined`, and left
-to Spark, which tells the error.
+Ties go by the whole row; a row of multiplicity n is n elements. What PostgreSQL could not hold is an error in the place
+of the group.
 
 Cost: a sort of the rows of all versions for each aggregate. Memory: their elements, and some integers for each row.
 """
@@ -19,15 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.compute.algebra.gathering import TOO_MANY_BYTES, TOO_MANY_ELEMENTS
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
-from mz_dagster.compute.local.elements import arrays, texts
-from mz_dagster.compute.local.versions import Integers, Versions, versioned_updates
+from mz_dagster.compute.local.elements import are_too_large, are_too_long, arrays, texts
+from mz_dagster.compute.local.versions import Integers, Versions, ensure_few_versioned, versioned_updates
 from mz_dagster.compute.local.window_frames import Partitions
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Gathered, Staged
 from mz_dagster.plan.relation import Aggregate
-from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.arrow_schema import arrow_type, without_error_data
 from mz_dagster.storage.row_numbers import compact, firsts, sums, whole
 
 
@@ -37,7 +38,7 @@ def gathered_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa
     Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
-        Declined: A result is too large, or the versions have more than `Budget.versioned_rows` rows.
+        Declined: The versions have more than `Budget.versioned_rows` rows.
     """
     function = node.function
     assert isinstance(function, Gathered)
@@ -55,11 +56,15 @@ class _Result:
 
     Attributes:
         values: By version.
-        identities: By version: equal where the values are.
+        identities: By version: equal where the values are, and the errors.
+        error: What a version fails at that is too large; its value is NULL.
+        fails: Whether it is, by version.
     """
 
     values: pa.Array
     identities: Sequence[Hashable]
+    error: str
+    fails: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +75,15 @@ class _Gathering:
         aggregate: Which.
         rows: The coded rows.
         row: Of each element: which of them it is.
-        lengths: Of each version: how many elements it has.
+        lengths: Of each version: how many elements it has; 0 of one that has too many.
+        fails: Whether it has, by version.
     """
 
     aggregate: Aggregate
     rows: CodedRows
     row: Integers
     lengths: Integers
+    fails: NDArray[np.bool_]
 
     @classmethod
     def of(cls, aggregate: Aggregate, rows: CodedRows, versions: Versions) -> _Gathering:
@@ -88,8 +95,19 @@ class _Gathering:
             counts &= _mask(pc.fill_null(rows.table.column(aggregate.filter), False))[row]
         if aggregate.function is AggregateFunction.STRING_AGG:
             counts &= _mask(pc.is_valid(rows.table.column(aggregate.arguments[0])))[row]
-        lengths = np.bincount(versions.version[order][counts], minlength=len(versions.asserted))
-        return cls(aggregate, rows, row[counts], lengths)
+        row, version, copies = row[counts], versions.version[order][counts], versions.copies[order][counts]
+        of_versions = version, copies, len(versions.asserted)
+        if aggregate.function is AggregateFunction.STRING_AGG:
+            given = [whole(rows.table.column(position)).take(pa.array(row)) for position in aggregate.arguments]
+            fails = are_too_large(*of_versions, *given)
+        else:
+            fails = are_too_long(*of_versions)
+        if fails.any():
+            fit = ~fails[version]
+            row, version, copies = row[fit], version[fit], copies[fit]
+        ensure_few_versioned(copies)
+        lengths = np.bincount(np.repeat(version, copies), minlength=len(versions.asserted))
+        return cls(aggregate, rows, np.repeat(row, copies), lengths, fails)
 
     def result(self) -> _Result:
         """Returns the aggregate of each version; NULL of one without elements."""
@@ -104,11 +122,12 @@ class _Gathering:
         (argument,) = self.aggregate.arguments
         values = arrays(self._column(0), self.row, self.lengths, arrow_type(self.aggregate.type))
         codes = self.rows.columns[argument][self.row]
-        return _Result(values, [codes[i:j].tobytes() for i, j in pairwise(np.append(0, np.cumsum(self.lengths)))])
+        identities = [codes[i:j].tobytes() for i, j in pairwise(np.append(0, np.cumsum(self.lengths)))]
+        return _Result(values, identities, TOO_MANY_ELEMENTS, self.fails)
 
     def _texts(self) -> _Result:
         found = texts(self._column(0), self._column(1), self.row, self.lengths, arrow_type(self.aggregate.type))
-        return _Result(found, found.to_pylist())
+        return _Result(found, found.to_pylist(), TOO_MANY_BYTES, self.fails)
 
     def _column(self, number: int) -> pa.Array:
         return whole(self.rows.table.column(self.aggregate.arguments[number]))
@@ -125,7 +144,11 @@ def _differences(
     """Returns what each version's row and that of the one before differ in, at the version's time."""
     present, first = np.unique(versions.version, return_index=True)
     known: dict[tuple[Hashable, ...], int] = {}
-    lists = list(zip(*(one.identities for one in results), strict=True))
+    errors = _first_errors(results)
+    lists = [
+        one if error is None else ((error,),)  # no value is a tuple
+        for error, one in zip(errors, zip(*(one.identities for one in results), strict=True), strict=True)
+    ]
     number = np.array([known.setdefault(lists[one], len(known)) for one in present.tolist()], np.int64)
     comes, goes = versions.asserted[present], versions.retracted[present]
     touch = np.concatenate([comes[comes >= 0], goes[goes >= 0]])
@@ -145,5 +168,15 @@ def _differences(
     ]
     place_columns = [pa.array(np.full(count, 1, np.int32)), pa.array(np.zeros(count, np.int64))]
     values = [one.values.take(pa.array(present[at])) for one in results]
-    meta = [pa.array(versions.times[touch[event]]), pa.array(diff[changed])]
-    return pa.Table.from_arrays([*place_columns, *data, *values, *meta, pa.nulls(count, pa.string())], schema=schema)
+    failed = pa.array([errors[version] for version in present[at].tolist()], pa.string())
+    meta = [pa.array(versions.times[touch[event]]), pa.array(diff[changed]), failed]
+    return without_error_data(pa.Table.from_arrays([*place_columns, *data, *values, *meta], schema=schema))
+
+
+def _first_errors(results: Sequence[_Result]) -> list[str | None]:
+    """Returns of each version the error of the first aggregate that fails there."""
+    found: list[str | None] = [None] * len(results[0].fails)
+    for one in reversed(results):
+        for version in np.flatnonzero(one.fails).tolist():
+            found[version] = one.error
+    return found

@@ -32,7 +32,7 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, by_position
-from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.declined import Declined, TooManyMade
 from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
@@ -46,7 +46,7 @@ from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, rewrite
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type, no_updates, update_schema, without_error_data, without_errors
-from mz_dagster.storage.consolidation import consolidated
+from mz_dagster.storage.consolidation import consolidated, summed
 from mz_dagster.storage.plain_cells import plain_cells
 from mz_dagster.storage.row_numbers import distinct_rows, equal_rows, whole
 
@@ -75,6 +75,8 @@ def join_updates(
     lookup: Lookup,
     compared: Sequence[Comparison] = (),
     failing: Collection[int] | None = None,
+    *,
+    sums: bool = True,
 ) -> pa.Table:
     """Returns the updates that the inputs' `changes` make of a join, not consolidated.
 
@@ -85,12 +87,31 @@ def join_updates(
         lookup: Returns updates of an input before the end of the interval.
         compared: What rows are asked for; others may be missing.
         failing: The inputs whose errors pass; None for all.
+        sums: Whether, if too much is made of the updates one by one, equal ones are summed first: what a cross join
+            makes of n copies of a row and m of another is one row then, not n * m.
 
     Raises:
         TooManyMade: It is more than `Budget.joined_rows`.
-        Declined: The diffs' product is beyond a bigint.
+        MultiplicityOverflow: The diffs' product is beyond a bigint.
     """
     told = range(len(changes)) if failing is None else failing
+    try:
+        return _joined(node, changes, meeting, lookup, compared, told)
+    except TooManyMade:
+        if not sums:
+            raise
+    once = [summed(one) for one in changes]
+    return _joined(node, once, meeting, lambda *asked: summed(lookup(*asked)), compared, told)
+
+
+def _joined(
+    node: DeltaJoin,
+    changes: Sequence[pa.Table],
+    meeting: frozenset[int],
+    lookup: Lookup,
+    compared: Sequence[Comparison],
+    told: Collection[int],
+) -> pa.Table:
     join = _join_of(node)
     parts = []
     for i, change in ((i, join.extended(i, one)) for i, one in enumerate(changes) if one.num_rows):

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, TIME
-from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.matching import SortedKeys, matches, sorted_matches
+from mz_dagster.compute.local.multiplicities import products
 
 Rows = NDArray[np.int64]
 
@@ -159,7 +159,7 @@ class JoinedRows:
         """Returns the diffs of the joined rows.
 
         Raises:
-            Declined: One is beyond a bigint.
+            MultiplicityOverflow: One is beyond a bigint.
         """
         found = None
         for input, side in sorted(self.sides.items()):
@@ -167,10 +167,7 @@ class JoinedRows:
                 continue
             rows = self._rows[input]
             own = pa.array(side.diffs if rows is None else side.diffs[rows])
-            try:
-                found = own if found is None else pc.multiply_checked(found, own)
-            except pa.ArrowInvalid as error:
-                raise Declined("a diff is out of range, which is Spark's to tell") from error
+            found = own if found is None else products(found, own)
         return pa.array(np.ones(self.length, np.int64)) if found is None else found
 
     def _times(self, input: int) -> Rows:

@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, TIME, positional
-from mz_dagster.compute.local.declined import Declined, TooManyMade
+from mz_dagster.compute.local.declined import TooManyMade
 from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.linear import mapped
+from mz_dagster.compute.local.multiplicities import opposites, products
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.physical import Catch, ConstantRows, Linear, MapFilterProject, Physical, Repeat, Unnest
 from mz_dagster.storage.arrow_schema import no_updates, update_schema, update_table, without_error_data
@@ -46,10 +47,14 @@ def constant(node: ConstantRows, time: int) -> pa.Table:
 
 
 def negated(frame: pa.Table) -> pa.Table:
-    """Returns the frame with the diffs negated but for those of the error part: see `negate`."""
+    """Returns the frame with the diffs negated but for those of the error part: see `negate`.
+
+    Raises:
+        MultiplicityOverflow: A diff is the least bigint.
+    """
     position = frame.column_names.index(DIFF)
     diffs = frame.column(position)
-    negated = pc.if_else(pc.is_null(frame.column(ERROR)), pc.negate(diffs), diffs)
+    negated = pc.if_else(pc.is_null(frame.column(ERROR)), opposites(diffs), diffs)
     return frame.set_column(position, frame.schema.field(position), negated)
 
 
@@ -57,14 +62,11 @@ def repeated(frame: pa.Table, node: Repeat) -> pa.Table:
     """Returns the frame with diffs multiplied by a column, which goes: see `repeat`.
 
     Raises:
-        Declined: A product is beyond a bigint.
+        MultiplicityOverflow: A product is beyond a bigint.
     """
     is_good = pc.is_null(frame.column(ERROR))
     counts = pc.if_else(is_good, frame.column(f"c{node.count}").cast(pa.int64()), 1)
-    try:
-        diffs = pc.multiply_checked(frame.column(DIFF), counts)
-    except pa.ArrowInvalid as error:
-        raise Declined("a diff is out of range, which is Spark's to tell") from error
+    diffs = products(frame.column(DIFF), counts)
     position = frame.column_names.index(DIFF)
     frame = frame.set_column(position, frame.schema.field(position), diffs).filter(pc.not_equal(diffs, 0))
     return frame.drop_columns(f"c{node.count}").rename_columns(plan_schema(node).names)
@@ -84,7 +86,7 @@ def unnested(frame: pa.Table, node: Unnest) -> pa.Table:
     """Returns the updates with elements in the places of the arrays: see `unnest`.
 
     Raises:
-        Declined: There are very many.
+        TooManyMade: There are very many.
     """
     arity = node.input.relation_type.arity
     kept, schema = arity - node.arrays, plan_schema(node)

@@ -29,6 +29,7 @@ from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.multiplicities import ensured
 from mz_dagster.compute.local.tournament import KERNELS, Rows, Tournament, changed_levels, of_places
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY, RETRACTION
@@ -51,7 +52,8 @@ def staged_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa.T
     Arguments and form are those of `versions.versioned_updates`.
 
     Raises:
-        Declined: The versions have more than `Budget.versioned_rows` rows, or diffs are very large.
+        Declined: The versions have more than `Budget.versioned_rows` rows.
+        MultiplicityOverflow: There are more copies of a row than can be counted.
     """
     return _Tournament(node).updates(changes, lookup)
 
@@ -139,9 +141,6 @@ class _Tournament:
         """Returns the sum of the diffs of each row and time where it is not zero."""
         if not changes.num_rows:
             return changes
-        bounds = pc.min_max(changes.column(DIFF)).as_py()
-        if max(-bounds["min"], bounds["max"]) * len(changes) >= 2**63:  # Arrow's sums wrap around
-            raise Declined("diffs are large, whose sum Spark checks")
         found = summed(changes)
         if not self._node.monotonic:
             return found
@@ -213,7 +212,8 @@ class _Tournament:
         found: defaultdict[tuple[int, _Place], _Content] = defaultdict(lambda: defaultdict(int))
         cells = (state.column(name).to_pylist() for name in ("c0", "c1", DIFF))
         for row, level, bucket, diff in zip(rows, *cells, strict=True):
-            found[level, (bucket, self._group(row))][row] += diff
+            content = found[level, (bucket, self._group(row))]
+            content[row] = ensured(content[row] + diff)
         return found
 
     def _above(self, stage: int, flow: _Flow, held: Mapping[tuple[int, _Place], _Content]) -> _Flow:
@@ -329,7 +329,7 @@ class _Tournament:
         return {tuple(found): 1}
 
     def _table(self) -> pa.Table:
-        found = [(*place, diff) for place, diff in self._found.items() if diff]
+        found = [(*place, ensured(diff)) for place, diff in self._found.items() if diff]
         levels, buckets, rows, times, diffs = zip(*found, strict=True) if found else ((),) * 5
         arrays = [
             pa.array(levels, pa.int32()), pa.array(buckets, pa.int64()),
@@ -369,7 +369,7 @@ def _negative(content: _Content) -> int:
 
 def _apply(content: _Content, changes: Mapping[Row, int]) -> None:
     for row, diff in changes.items():
-        total = content.get(row, 0) + diff
+        total = ensured(content.get(row, 0) + diff)
         if total:
             content[row] = total
         else:

@@ -2,7 +2,7 @@
 
 Exact: the sums are of bigints, and of numerics of one scale as integers of units of their last digits. They are 64 bits
 wide where it is known beforehand that no sum can leave these, whatever the order, and Python's integers else. What
-leaves the range of its type is `Declined`, which tells the error.
+is added up is so little (`spark.accumulate`) that only more rows than can be counted leave the range of its type.
 
 With the changes ordered by key and time, a state row before a time is what the state held plus a running sum, so that
 many times of an interval cost what many keys do.
@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions.numbers import decimals, halves, integers
+from mz_dagster.errors import InternalError
 from mz_dagster.storage.row_numbers import compact, numbered, whole
-from mz_dagster.storage.shards import DIFF, TIME
+from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
 #: Integers of 64 bits, or Python's.
 Exact: TypeAlias = NDArray[Any]
@@ -55,7 +55,7 @@ def summed_by_key(changes: pa.Table, state: pa.Table, sums: Sums) -> pa.Table:
         sums: What is what.
 
     Raises:
-        Declined: A sum is out of range, or what is added is NULL.
+        MultiplicityOverflow: A sum is out of range.
     """
     if not changes.num_rows:
         return sums.schema.empty_table()
@@ -121,7 +121,7 @@ def _integers(column: pa.ChunkedArray) -> NDArray[np.int64]:
 def _units(column: pa.ChunkedArray, type_: pa.DataType) -> Exact:
     """Returns numbers as integers, units of the last digit of decimals."""
     if column.null_count:
-        raise Declined("a contribution is NULL")
+        raise InternalError("what is added up is never NULL")
     array = whole(column)
     if not pa.types.is_decimal(type_):
         return integers(array)
@@ -172,7 +172,7 @@ def _stored(totals: Exact, type_: pa.DataType) -> pa.Array:
     if totals.dtype != object:
         return decimals(totals, type_) if is_decimal else pa.array(totals)
     if len(totals) and _most(totals) >= (10**38 if is_decimal else 2**63):
-        raise Declined("a sum is out of range, which is Spark's to tell")
+        raise MultiplicityOverflow
     if not is_decimal:
         return pa.array(totals.astype(np.int64))
     both = np.empty((len(totals), 2), np.int64)

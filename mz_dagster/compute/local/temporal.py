@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME
-from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import plan_schema
+from mz_dagster.compute.local.multiplicities import products
 from mz_dagster.functions.evaluation import Evaluate, compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.physical import TemporalState
@@ -45,7 +45,7 @@ def temporal_updates(changes: pa.Table, own: pa.Table, node: TemporalState, lowe
         upper: Its end.
 
     Raises:
-        Declined: A diff is out of range.
+        MultiplicityOverflow: A diff is out of range.
     """
     arity = node.input.relation_type.arity
     due = own.filter(_is_due(own, arity, lower, upper))
@@ -57,10 +57,7 @@ def temporal_updates(changes: pa.Table, own: pa.Table, node: TemporalState, lowe
     given = pa.concat_tables([changes.select([*data, DIFF]), due.select([*data, DIFF])])
     chosen = given.take(pa.array([one.row for one in events], pa.int64()))
     schema = plan_schema(node)
-    try:
-        diffs = pc.multiply_checked(chosen.column(DIFF), pa.array([one.factor for one in events], pa.int64()))
-    except pa.ArrowInvalid as error:
-        raise Declined("a diff is out of range, which is Spark's to tell") from error
+    diffs = products(chosen.column(DIFF), pa.array([one.factor for one in events], pa.int64()))
     made = [
         pa.array([one.start for one in events], schema.field(arity).type),
         pa.array([one.end for one in events], schema.field(arity + 1).type),

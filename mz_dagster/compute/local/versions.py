@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,22 +22,24 @@ from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.error_part import error_updates, failed
 from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.multiplicities import totals
 from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
 from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whole
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
 
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The rows of all versions of the partitions that change, each as often as it is there.
+    """The rows of all versions of the partitions that change.
 
     Attributes:
         version: Of each row: the number of its version.
         row: Which of the coded rows it is.
+        copies: How often it is there, at least once.
         retracted: Of each version: the number of the touch, a partition's next time, at which its result goes; -1 for
             a partition's last.
         asserted: At which it comes; -1 for its first, which is there before.
@@ -47,6 +49,7 @@ class Versions:
 
     version: Integers
     row: Integers
+    copies: Integers
     retracted: Integers
     asserted: Integers
     times: Integers
@@ -58,6 +61,7 @@ class Versions:
 
         Raises:
             Declined: There are very many rows.
+            MultiplicityOverflow: There are more copies of one than can be counted.
         """
         count = len(times)
         partitions, _ = compact(numbered([pa.array(rows.compared[position]) for position in group], rows.size)[0])
@@ -83,19 +87,28 @@ class Versions:
         version = np.repeat(begins - (np.cumsum(spans) - spans), spans) + np.arange(int(spans.sum()))
         numbers = version * rows.size + np.repeat(row, spans)
         distinct, place = np.unique(numbers, return_inverse=True)
-        copies = sums(place, np.repeat(diffs, spans))
+        copies = totals(place, np.repeat(diffs, spans))
         negative = distinct[copies < 0] // rows.size
-        copies = np.maximum(copies, 0)
-        if copies.max(initial=0) > budget().versioned_rows or int(copies.sum()) > budget().versioned_rows:
-            raise Declined("there are many rows in the versions of what is touched")
-        each = np.repeat(distinct, copies)
+        distinct, copies = distinct[copies > 0], copies[copies > 0]
         is_first, last = np.zeros(len(touched) + partition_count, np.bool_), first_version + touches
         is_first[first_version] = True
         after = np.arange(len(is_first)) - np.cumsum(is_first)
         retracted = after + 1
         retracted[last] = -1
         asserted = np.where(is_first, -1, after)
-        return cls(each // rows.size, each % rows.size, retracted, asserted, by_time[is_next], negative)
+        version, row = distinct // rows.size, distinct % rows.size
+        return cls(version, row, copies, retracted, asserted, by_time[is_next], negative)
+
+    @property
+    def each(self) -> Versions:
+        """The same, each row as often as it is there.
+
+        Raises:
+            Declined: There are very many.
+        """
+        ensure_few_versioned(self.copies)
+        version, row = np.repeat(self.version, self.copies), np.repeat(self.row, self.copies)
+        return replace(self, version=version, row=row, copies=np.ones_like(row))
 
     @property
     def errors(self) -> Counter[tuple[int, str]]:
@@ -106,6 +119,17 @@ class Versions:
             for time in self.times[touch[touch >= 0]].tolist():
                 found[time, NEGATIVE_MULTIPLICITY] += diff
         return found
+
+
+def ensure_few_versioned(copies: Integers) -> None:
+    """Returns if versions in which rows are so often have no more rows than are looked at in this process.
+
+    Raises:
+        Declined: They have.
+    """
+    most = budget().versioned_rows
+    if copies.max(initial=0) > most or int(copies.sum()) > most:
+        raise Declined("there are many rows in the versions of what is touched")
 
 
 def _whole_rows(rows: CodedRows) -> Integers:

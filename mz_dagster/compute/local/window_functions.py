@@ -5,7 +5,7 @@ floats in Python; the least and greatest of a span come from those of runs whose
 cover it. So a row costs the same however wide its frame is, but for lists and texts, which cost what they hold.
 
 What PostgreSQL gives up a query for is an error of the row: a sum that its type cannot hold, `ntile` and `nth_value` of
-what is not positive.
+what is not positive, a text of more than a gigabyte.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.gathering import TOO_MANY_BYTES
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.elements import arrays, texts
+from mz_dagster.compute.local.elements import are_too_large, arrays, texts
 from mz_dagster.compute.local.expressions.numbers import halves, integers, nulls
 from mz_dagster.compute.local.expressions.outcome import Evaluated, as_mask
 from mz_dagster.compute.local.window_frames import FAR, Frames, Integers, Partitions, Span
@@ -268,8 +269,13 @@ class _Function:
         return Evaluated(arrays(self._column(0), *self._seen(self._passes()), arrow_type(self.function.type)))
 
     def _text(self) -> Evaluated:
-        seen = self._seen(self._passes() & self._kept())
-        return Evaluated(texts(self._column(0), self._column(1), *seen, arrow_type(self.function.type)))
+        row, lengths = self._seen(self._passes() & self._kept())
+        values, separators, frame = self._column(0), self._column(1), np.repeat(np.arange(len(lengths)), lengths)
+        seen = [one.take(pa.array(row)) for one in (values, separators)]
+        wrong = are_too_large(frame, np.ones_like(row), len(lengths), *seen)
+        row, lengths = row[~wrong[frame]], np.where(wrong, 0, lengths)
+        found = texts(values, separators, row, lengths, arrow_type(self.function.type))
+        return _with_errors(found, wrong, TOO_MANY_BYTES)
 
     def _seen(self, kept: NDArray[np.bool_]) -> tuple[Integers, Integers]:
         """Returns the coded rows of all frames, those that are kept, and how many each frame has."""

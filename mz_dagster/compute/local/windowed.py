@@ -44,6 +44,7 @@ def windowed_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa
     types = [column.type for column in node.input.relation_type.columns]
 
     def results(rows: CodedRows, versions: Versions, schema: pa.Schema) -> pa.Table:
+        versions = versions.each
         return _differences(versions, rows, _results(versions, rows, function, types), schema)
 
     return versioned_updates(changes, node, lookup, results)

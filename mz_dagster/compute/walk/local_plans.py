@@ -2,7 +2,7 @@
 
 To have Spark compute with little costs a tenth of a second and more for each query, before a row is looked at. Which
 plans are this process's is `placement`'s to say, before anything runs; where an operator finds more on the way than was
-to be expected, or what only Spark tells, the plan is Spark's after all.
+to be expected, the plan is Spark's after all. What is wrong with the data is told here, as Spark tells it.
 """
 
 from __future__ import annotations

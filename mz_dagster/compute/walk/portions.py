@@ -142,7 +142,8 @@ class ContentWalk(Walk[pa.Table]):
 
             def joined(part: pa.Table, failing: Collection[int] = failing) -> pa.Table:
                 tables = [part if i == cut else one for i, one in enumerate(inputs)]
-                return self._content.join(node, tables, compared, failing)
+                # To halve a portion is cheaper than to look for equal rows, as long as that helps.
+                return self._content.join(node, tables, compared, failing, sums=len(part) <= _LEAST)
 
             yield from _in_parts(joined, portion)
 

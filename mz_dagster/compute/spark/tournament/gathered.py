@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
-from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS
+from mz_dagster.compute.algebra.gathering import MOST_BYTES, MOST_ELEMENTS, TOO_MANY_BYTES, TOO_MANY_ELEMENTS
 from mz_dagster.compute.spark.tournament.extremes import grouped_with_bystanders
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import RowLayout, sign
@@ -27,9 +27,6 @@ from mz_dagster.storage.late_pyspark import functions as sf
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-TOO_MANY_ELEMENTS = f"54000 array size exceeds the maximum allowed ({MOST_ELEMENTS})"
-TOO_MANY_BYTES = f"54000 string_agg result exceeds the maximum allowed ({MOST_BYTES} bytes)"
 
 
 def gathered(frame: DataFrame, shape: RowLayout, function: Gathered, keys: Sequence[str], subject: Column) -> DataFrame:
@@ -83,14 +80,18 @@ def _collected(shape: RowLayout, aggregate: Aggregate, place: str) -> list[tuple
             empty = sf.lit("").cast(spark_type(aggregate.type))
             separator = sf.coalesce(sf.col(f"c{aggregate.arguments[1]}"), empty).alias("separator")
             counts = counts & value.isNotNull()
-            # A bytea is put together as hexadecimal text.
-            width = 2 if aggregate.type.kind is Kind.BYTEA else 1
-            size = size * width * sf.greatest(sf.octet_length(value) + sf.octet_length(separator), sf.lit(1))
+            size = size * text_size(value, separator, aggregate.type)
             fields.append(separator)
         case _:
             raise InternalError(f"{aggregate.function.value} is not gathered")
     total = sf.coalesce(sf.sum(sf.when(counts, size)), sf.lit(0.0))
     return [("found", sf.collect_list(sf.when(counts, sf.struct(*fields)))), ("size", total)]
+
+
+def text_size(value: Column, separator: Column, type_: ScalarType) -> Column:
+    """Returns how large an element of a text or a bytea is; the latter is put together as hexadecimal text."""
+    width = 2 if type_.kind is Kind.BYTEA else 1
+    return (width * sf.greatest(sf.octet_length(value) + sf.octet_length(separator), sf.lit(1))).cast("double")
 
 
 def _elements(found: str) -> Column:

@@ -10,7 +10,8 @@ Ranks, row numbers and `ntile` follow from the places. A function over a frame g
   exact sums of floats.
 
 What PostgreSQL gives up a query for is an error of the row: a sum that its type cannot hold, `ntile` and `nth_value` of
-what is not positive. `ntile` counts from the first row whose argument is not NULL, by that argument, as in PostgreSQL.
+what is not positive, a text of more than a gigabyte. `ntile` counts from the first row whose argument is not NULL, by
+that argument, as in PostgreSQL.
 With IGNORE NULLS, `lag` and `lead` by 0 rows are the row's own value, NULL or not.
 
 Cost: one shuffle by partition, one sort by the total order, which most functions share; a further sort for frames in
@@ -25,7 +26,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, spark_type
-from mz_dagster.compute.spark.tournament.gathered import joined
+from mz_dagster.compute.algebra.gathering import MOST_BYTES, TOO_MANY_BYTES
+from mz_dagster.compute.spark.tournament.gathered import joined, text_size
 from mz_dagster.compute.spark.tournament.top_rows import ordered
 from mz_dagster.compute.spark.tournament.versions import RowLayout
 from mz_dagster.compute.spark.window.positions import (
@@ -256,7 +258,10 @@ class _Windows:
                 value, error = self._from_place(i, one)
             elif one.aggregate is AggregateFunction.SUM:
                 frame, value, error = summed(frame, self.shape, one, i)
-            elif one.aggregate in (AggregateFunction.ARRAY_AGG, AggregateFunction.STRING_AGG):
+            elif one.aggregate is AggregateFunction.STRING_AGG:
+                is_large = _is_too_large(i, one)
+                value, error = sf.when(~is_large, _listed(i, one)), sf.when(is_large, TOO_MANY_BYTES)
+            elif one.aggregate is AggregateFunction.ARRAY_AGG:
                 value, error = _listed(i, one), None
             else:
                 value, error = sf.col(f"mz_result_{i}"), None
@@ -311,6 +316,16 @@ def _listed(i: int, one: WindowFunction) -> Column:
     is_array = one.aggregate is AggregateFunction.ARRAY_AGG
     made = sf.transform(found, lambda row: row.getField("value")) if is_array else joined(found, one.type)
     return sf.when(sf.size(found) > 0, made)
+
+
+def _is_too_large(i: int, one: WindowFunction) -> Column:
+    """Returns whether a text would be more than PostgreSQL holds, reckoned as that of a group is."""
+    size = sf.aggregate(
+        sf.col(f"mz_list_{i}"),
+        sf.lit(0.0),
+        lambda so_far, row: so_far + text_size(row.getField("value"), row.getField("separator"), one.type),
+    )
+    return size > MOST_BYTES
 
 
 def _quotient(left: Column, right: Column) -> Column:
