@@ -1,11 +1,13 @@
 """What a transaction block has created, renamed and dropped, which nobody else sees before it commits.
 
 What is created exists without a name, kept by the session's lease as a temporary object is; it gets its name with the
-seal of what the block has written. What is renamed or dropped keeps its name for all others until then.
+seal of what the block has written, or if it is temporary in the session, once that is sealed. What is renamed or
+dropped keeps its name for all others until then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -53,12 +55,15 @@ class BlockDefinitions:
         named: What it has created and renamed, by the keys that the catalog will know them by.
         dropped: What it has dropped of what was there before.
         renamed: The keys by which the catalog knows what it has renamed.
+        temporary: The temporary objects that it has created, by name.
     """
 
     named: dict[str, GlobalId] = field(default_factory=dict)
     dropped: frozenset[GlobalId] = frozenset()
     renamed: dict[GlobalId, str] = field(default_factory=dict)
+    temporary: dict[str, GlobalId] = field(default_factory=dict)
     _made: list[GlobalId] = field(default_factory=list)
+    _adopt: Callable[[str, GlobalId], None] | None = None
 
     def __bool__(self) -> bool:
         return bool(self.named or self.dropped)
@@ -66,6 +71,12 @@ class BlockDefinitions:
     def create(self, key: str, id: GlobalId) -> None:
         """Notes that something was created, without a name yet."""
         self.named[key] = id
+        self._made.append(id)
+
+    def create_temporary(self, name: str, id: GlobalId, adopt: Callable[[str, GlobalId], None]) -> None:
+        """Notes that a temporary object was created, whose name `adopt` gives to the session if the block commits."""
+        self.temporary[name] = id
+        self._adopt = adopt
         self._made.append(id)
 
     def rename(self, id: GlobalId, old: str, new: str) -> None:
@@ -87,7 +98,8 @@ class BlockDefinitions:
 
     def is_gone(self, id: GlobalId) -> bool:
         """Returns whether something is dropped as far as the block sees."""
-        return id in self.dropped or (id in self._made and id not in self.named.values())
+        kept = (*self.named.values(), *self.temporary.values())
+        return id in self.dropped or (id in self._made and id not in kept)
 
     def is_hidden(self, id: GlobalId) -> bool:
         """Returns whether something is no longer there as far as the block sees under the name that others know."""
@@ -95,11 +107,19 @@ class BlockDefinitions:
 
     def saved(self) -> BlockDefinitions:
         """Returns what is defined now, for a savepoint."""
-        return BlockDefinitions(dict(self.named), self.dropped, dict(self.renamed))
+        return BlockDefinitions(dict(self.named), self.dropped, dict(self.renamed), dict(self.temporary))
 
     def restore(self, saved: BlockDefinitions) -> None:
         """Undoes what was defined since."""
         self.named, self.dropped, self.renamed = dict(saved.named), saved.dropped, dict(saved.renamed)
+        self.temporary = dict(saved.temporary)
+
+    def commit(self) -> None:
+        """Gives the session the temporary objects: the block has committed."""
+        for name, id in self.temporary.items():
+            assert self._adopt is not None
+            self._adopt(name, id)
+            self._made.remove(id)
 
     def end(self, catalog: Catalog) -> None:
         """Drops what was made and has got no name. A sweep does it, too."""
@@ -107,4 +127,4 @@ class BlockDefinitions:
             with suppress(Error):
                 if catalog.object(id).name is None:
                     catalog.drop_object(id)
-        self.named, self.dropped, self.renamed, self._made = {}, frozenset(), {}, []
+        self.named, self.dropped, self.renamed, self.temporary, self._made = {}, frozenset(), {}, {}, []

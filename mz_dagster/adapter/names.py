@@ -90,7 +90,7 @@ class Names:
     @property
     def is_shared(self) -> bool:
         """Whether names denote in it what they do in every session with its search path."""
-        return not self._temporary and not self.block()
+        return not self._own and not self.block()
 
     def reading(self, zone: str) -> Hashable:
         """Returns by what names and literals are read in a time zone, and for whom."""
@@ -167,12 +167,12 @@ class Names:
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in use."""
-        return (*self._temporary, *self.engine.definitions.names())
+        return (*self._own, *self.engine.definitions.names())
 
     def facts(self, settings: Mapping[str, str], user: str) -> Facts:
         """Returns what the system catalogs say now."""
         block, roles = self.block(), self.engine.catalog.roles()
-        key = self.engine.catalog.state(), dict(settings), user, dict(self._temporary), block and block.saved(), roles
+        key = self.engine.catalog.state(), dict(settings), user, dict(self._own), block and block.saved(), roles
         known = self._facts
         if known is None or known[0] != key:
             catalog, database = self.engine.catalog, self.engine.project.name
@@ -319,7 +319,7 @@ class Names:
     def as_named(self, row: ObjectRow) -> ObjectRow:
         """Returns an object under the name that it has for the session, if it has one."""
         block = self.block()
-        own = self._temporary | ({} if block is None else block.named)
+        own = {**self._own, **({} if block is None else block.named)}
         name = next((name for name, id in own.items() if id == row.id), row.name)
         return row if name == row.name else replace(row, name=name)
 
@@ -327,7 +327,13 @@ class Names:
 
     def is_temporary(self, id: GlobalId) -> bool:
         """Returns whether an object is one of the session's temporary ones."""
-        return id in self._temporary.values()
+        return id in self._own.values()
+
+    @property
+    def _own(self) -> Mapping[str, GlobalId]:
+        """The session's temporary objects by name, those of the block that is open among them."""
+        block = self.block()
+        return self._temporary if block is None or not block.temporary else {**self._temporary, **block.temporary}
 
     def check_free(self, name: Name, *, temporary: bool) -> None:
         """Returns if an object can be created under a name.
@@ -353,8 +359,12 @@ class Names:
         return [*arrangements, replace(own, name=None, created_as=own.name, options=options)]
 
     def adopt(self, name: str, id: GlobalId) -> None:
-        """Has a name denote a temporary object in the session."""
-        self._temporary[name] = id
+        """Has a name denote a temporary object in the session; in a block from its commit on."""
+        block = self.block()
+        if block is None:
+            self._temporary[name] = id
+        else:
+            block.create_temporary(name, id, self._temporary.__setitem__)
 
     def follow(self, old: GlobalId, new: GlobalId) -> None:
         """Has the session's name of a temporary object denote what was made in its place; others have none here."""
@@ -386,14 +396,15 @@ class Names:
             return self._lease.id
 
     def _temporary_row(self, name: tuple[str, ...]) -> ObjectRow | None:
-        if name[:-1] not in ((), (_TEMPORARY,)) or name[-1] not in self._temporary:
+        own = self._own
+        if name[:-1] not in ((), (_TEMPORARY,)) or name[-1] not in own:
             return None
         try:
-            row = self.engine.catalog.object(self._temporary[name[-1]])
+            row = self.engine.catalog.object(own[name[-1]])
         except UnknownObject:
             row = None
         if row is None or row.dropped:
-            del self._temporary[name[-1]]
+            self._temporary.pop(name[-1], None)
             return None
         return replace(row, name=name[-1])
 

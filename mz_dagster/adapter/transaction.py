@@ -375,6 +375,7 @@ class Transaction:
                 self._seal(tables)
             elif self.defined:
                 self.engine.catalog.seal([], **self._definitions)
+            self.defined.commit()
         except UnknownObject as error:
             raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.named.values()})) from error
         finally:

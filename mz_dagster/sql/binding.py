@@ -111,6 +111,11 @@ class BindingContext:
     bind_ordered: Callable[[exp.Expr], OrderedRows] | None = None
 
     @property
+    def is_definition(self) -> bool:
+        """Whether it is bound to hold at all times, and not executed once."""
+        return self._circumstances is None
+
+    @property
     def circumstances(self) -> Circumstances | None:
         """When and by whom it is executed; None for a definition, which must not depend on that.
 

@@ -37,6 +37,8 @@ from mz_dagster.sql.errors import (
     DatatypeMismatch,
     InvalidSyntax,
     UndefinedFunction,
+    UndefinedTable,
+    UnsupportedForm,
     error_of,
 )
 from mz_dagster.sql.expression_binder import CASTS_HINT, ExpressionBinder
@@ -133,7 +135,9 @@ class Expressions(ExpressionBinder):
         if _is_bare_word(node):
             return bind_session_value(self, name_of(node.this), (), node)
         table = node.args.get("table")
-        only_parts(self.body, node, "this", "table", "db", what="a column qualified by a database")
+        only_parts(self.body, node, "this", "table", "db", "catalog")
+        if node.args.get("catalog") is not None:
+            self._check_database(node)
         if isinstance(node.this, exp.Filter) and name_of(table) == "pg_catalog":
             return self._call(node.this)
         if table is None and isinstance(node.this, exp.Identifier):
@@ -143,6 +147,20 @@ class Expressions(ExpressionBinder):
             if row is not None:
                 return row
         return named(self.scope, self.binding.enclosing, qualifier_of(node), name_of(node.this), position)
+
+    def _check_database(self, node: exp.Column) -> None:
+        """Returns if the database that qualifies a column is that in which its relation is."""
+        if self.binding.is_definition:
+            raise UnsupportedForm(
+                "a column qualified by a database is not supported in a definition",
+                detail="The project's name is no part of what is defined in it.",
+                hint="Qualify it by its relation, perhaps with its schema.",
+                position=self.body.position(node),
+            )
+        parts = tuple(name_of(node.args.get(one)) for one in ("catalog", "db", "table"))
+        if self.binding.resolver.resolve(parts) is None:
+            names = self.binding.resolver.names()
+            raise UndefinedTable.named(".".join(parts), names, self.body.position(node))
 
     def _negative(self, node: exp.Neg) -> Bound:
         inner, minus = unwrapped(node.this), True

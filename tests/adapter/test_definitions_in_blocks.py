@@ -116,8 +116,8 @@ def test_of_two_blocks_that_take_a_name_one_commits(
     ("sql", "sqlstate"),
     [
         ("DROP TABLE read", "2BP01"),
-        ("CREATE TEMPORARY TABLE mine AS SELECT 1 AS a", "25001"),
-        ("CREATE TEMPORARY TABLE mine (a integer)", "25001"),
+        ("DROP TABLE mine", "25001"),
+        ("CREATE TEMPORARY TABLE mine AS SELECT 1 AS a", "42P07"),
         ("ALTER TABLE read ADD COLUMN b integer", "25001"),
         ("COMMENT ON TABLE read IS 'x'", "25001"),
         ("CREATE OR REPLACE VIEW reader AS SELECT a FROM read", "25001"),
@@ -130,10 +130,63 @@ def test_what_a_block_cannot_define_it_refuses(sparkless: Connection, sql: str, 
     sparkless.execute("CREATE TABLE read (a integer)")
     sparkless.execute("CREATE VIEW reader AS SELECT a FROM read")
     sparkless.execute("CREATE SCHEMA there")
+    sparkless.execute("CREATE TEMPORARY TABLE mine (a integer)")
     sparkless.execute("BEGIN")
     assert state(sparkless, sql) == sqlstate
     sparkless.execute("ROLLBACK")
     assert names(sparkless) == ["read", "reader"]
+
+
+TEMPORARY = (
+    "CREATE TEMP TABLE mine AS SELECT a FROM t WHERE a > 1",
+    "CREATE TEMP TABLE t (a integer PRIMARY KEY, b text)",
+    "INSERT INTO t VALUES (7, 'hides the other one')",
+    "CREATE TEMP VIEW twice AS SELECT a * 2 AS a FROM mine",
+    "CREATE VIEW counted AS SELECT count(*) AS n FROM mine",  # temporary, too, as what it reads
+    "INSERT INTO mine VALUES (5)",
+    "INSERT INTO public.t SELECT a + 10 FROM mine",
+)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "ROLLBACK TO start"])
+def test_temporary_objects_of_a_block_are_the_sessions_once_it_commits(
+    two: tuple[Connection, Connection], end: str
+) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (a integer)")
+    one.execute("INSERT INTO t VALUES (1), (2), (3)")
+    objects = one.execute("SELECT count(*) FROM mz_objects").fetchall()
+    one.execute("BEGIN")
+    one.execute("SAVEPOINT start")
+    for statement in TEMPORARY:
+        one.execute(statement)
+    assert rows(one, "TABLE mine") == [(2,), (3,), (5,)]
+    assert rows(one, "TABLE twice") == [(4,), (6,), (10,)]
+    assert rows(one, "TABLE counted") == [(3,)]
+    assert rows(one, "SELECT a FROM t") == [(7,)]
+    assert names(other) == ["t"]
+    assert state(other, "TABLE mine") == "42P01"
+    one.execute(end)
+    if end == "ROLLBACK TO start":
+        assert state(one, "TABLE mine") == "42P01"
+        one.execute("ROLLBACK TO start")
+        assert rows(one, "TABLE t") == [(1,), (2,), (3,)]
+        one.execute("CREATE TEMP TABLE mine AS SELECT 9 AS a")
+        one.execute("COMMIT")
+        assert rows(one, "TABLE mine") == [(9,)]
+        one.execute("DROP TABLE mine")
+    if end == "COMMIT":
+        assert rows(one, "TABLE mine") == [(2,), (3,), (5,)]
+        assert rows(one, "SELECT a FROM t") == [(7,)]
+        one.execute("INSERT INTO mine VALUES (6)")
+        assert rows(one, "TABLE counted") == [(4,)]
+        assert rows(other, "TABLE t") == [(1,), (2,), (3,), (12,), (13,), (15,)]
+        one.execute("DROP TABLE mine, pg_temp.t CASCADE")
+    else:
+        assert rows(other, "TABLE t") == [(1,), (2,), (3,)]
+    assert state(one, "TABLE twice") == state(one, "TABLE mine") == "42P01"
+    assert one.execute("SELECT count(*) FROM mz_objects").fetchall() == objects
+    assert names(other) == ["t"]
 
 
 def test_a_schema_and_what_a_block_creates_in_it(two: tuple[Connection, Connection]) -> None:

@@ -312,6 +312,25 @@ def test_explain_says_of_which_schema_what_is_read_is_by_what_it_is_called_now(s
     assert read("SELECT a FROM u UNION ALL SELECT w.a FROM s.w") == ["s.w", "u"]
 
 
+def test_columns_are_qualified_by_the_project_as_the_database(tmp_path: Path) -> None:
+    (root := tmp_path / "shop").mkdir()
+    with opened(root) as connection:
+        for sql in ("CREATE SCHEMA s", "CREATE TABLE s.t (a integer)", "INSERT INTO s.t VALUES (1), (2)"):
+            connection.execute(sql)
+        assert connection.execute("SELECT shop.s.t.a FROM s.t WHERE shop.s.t.a > 1").fetchall() == [(2,)]
+        connection.execute("UPDATE s.t SET a = 3 FROM (SELECT 2 AS b) AS x WHERE shop.s.t.a = b")
+        assert connection.execute("SELECT a FROM shop.s.t ORDER BY shop.s.t.a").fetchall() == [(1,), (3,)]
+        with pytest.raises(Error, match="qualified by a database is not supported in a definition"):
+            connection.execute("CREATE VIEW v AS SELECT shop.s.t.a FROM s.t")
+        for sql, message in (
+            ("SELECT other.s.t.a FROM s.t", 'relation "other.s.t" does not exist'),
+            ("SELECT shop.s.t.a FROM s.t AS x", 'missing FROM-clause entry for table "s.t"'),
+        ):
+            with pytest.raises(Error) as caught:
+                connection.execute(sql)
+            assert (caught.value.message, caught.value.position) == (message, 8)
+
+
 @pytest.mark.parametrize(
     ("sql", "message", "hint"),
     [

@@ -168,6 +168,34 @@ def test_what_dbt_asks_to_run_is_done(shop: Server) -> None:
         assert built(shop) == BUILT[:2]
 
 
+#: An incremental model when it runs again, and a snapshot, whose columns are qualified by the database, too.
+INCREMENT = (
+    'create temporary table "areas__dbt_tmp1" as ( select id, area from "shop"."seeded"."cities" where id > 1 );',
+    'delete from "shop"."seeded"."areas" as DBT_INTERNAL_DEST where (id) in ( select distinct id '
+    'from "areas__dbt_tmp1" as DBT_INTERNAL_SOURCE );',
+    'insert into "shop"."seeded"."areas" ("id", "area") ( select "id", "area" from "areas__dbt_tmp1" )',
+)
+SNAPSHOT = (
+    'create temporary table "areas_staging" as ( select id as dbt_id, area + 1 as area from "shop"."seeded"."areas" );',
+    'update "shop"."seeded"."areas" set area = DBT_INTERNAL_SOURCE.area from "areas_staging" as DBT_INTERNAL_SOURCE '
+    'where DBT_INTERNAL_SOURCE.dbt_id::text = "shop"."seeded"."areas".id::text '
+    'and "shop"."seeded"."areas".area is not null',
+)
+
+
+def test_what_dbt_asks_of_increments_and_snapshots_is_done(shop: Server) -> None:
+    with psycopg.connect(dsn(shop), cursor_factory=psycopg.ClientCursor) as connection:
+        for statement in ('create schema "seeded"', CREATE, INSERT):
+            connection.execute(statement.encode())
+        connection.execute('create table "shop"."seeded"."areas" as ( select id, area from "shop"."seeded"."cities" )')
+        connection.commit()
+        for statement in (*INCREMENT, *SNAPSHOT):
+            connection.execute(statement.encode())
+        connection.commit()
+        found = connection.execute("SELECT id, area::text FROM seeded.areas ORDER BY id").fetchall()
+    assert found == [(1, "1286.3"), (2, "231.7"), (3, None)]
+
+
 @pytest.mark.deep
 def test_dbt_debugs_seeds_and_runs(shop: Server, tmp_path: Path) -> None:
     python = FETCHED / "dbt" / "bin" / "python"

@@ -87,8 +87,6 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     temporary = isinstance(statement, CreateTable | CreateView | CreateMaterializedView) and statement.temporary
     qualified = _qualified(names, statement, name)
     block = names.block()
-    if temporary:
-        refuse_in_block(names, f"{tag} of a temporary object", "Create it before BEGIN.")
     try:
         names.check_free(qualified, temporary=temporary)
     except NameTaken:

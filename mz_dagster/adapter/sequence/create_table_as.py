@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.definition import Definition
 from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
@@ -69,18 +68,13 @@ def create_table_as(context: Context, statement: CreateTableAs, parameters: Sequ
 def _made_in_block(
     peeks: Peeks, block: Transaction, names: Names, table: NewObject, plan: Relation | None, *, is_temporary: bool
 ) -> Result:
-    """Creates a table that gets its name, and its rows, when a transaction block commits.
-
-    Raises:
-        ActiveTransaction: It is temporary.
-    """
+    """Creates a table that gets its name, and its rows, when a transaction block commits."""
     if is_temporary:
-        raise ActiveTransaction(
-            "CREATE TABLE AS of a temporary object cannot run inside a transaction block",
-            hint="Create it before BEGIN.",
-        )
-    (made,) = peeks.engine.catalog.create_objects(names.kept([table]))
-    block.defined.create(str(table.name), made.id)
+        (made,) = peeks.engine.catalog.create_objects([table])
+        names.adopt(str(table.created_as), made.id)
+    else:
+        (made,) = peeks.engine.catalog.create_objects(names.kept([table]))
+        block.defined.create(str(table.name), made.id)
     if plan is None:
         return Result("CREATE TABLE AS")
     count = 0
