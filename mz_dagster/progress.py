@@ -3,6 +3,7 @@
 Who works opens a `task`, and whatever does a part of it calls `advance`, which goes to the innermost task of its
 thread, or of the thread whose context it has a copy of. Who watches is chosen by whoever calls all that: `reported_to`
 adds a reporter: `Bars` for a person at a terminal, `Lines` for logs and Dagster's events. What is over soon has none.
+What is long is shown every second, so that also a task is seen of which no part is done for a while.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
@@ -26,6 +27,8 @@ Unit = Literal["rows", "bytes", "collections"]
 LINE_S = 10.0
 #: After how long a task gets a bar, in seconds.
 BAR_AFTER_S = 1.0
+#: How often open tasks are shown that nobody advances, in seconds.
+_LOOK_S = 1.0
 
 _SIZES = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3))
 
@@ -37,12 +40,14 @@ class Task:
         name: What is done, for people.
         total: How much there is to do.
         unit: What is counted.
+        is_over: Whether it has ended; who shows it then forgets it.
     """
 
     def __init__(self, name: str, total: int, unit: Unit, clock: Clock = SYSTEM_CLOCK) -> None:
         self.name = name
         self.total = total
         self.unit = unit
+        self.is_over = False
         self._advanced = 0
         self._shares: dict[str, tuple[int, int]] = {}
         self._reporters = _reporters.get()
@@ -65,20 +70,22 @@ class Task:
         """Adds to what is done."""
         with self._lock:
             self._advanced += amount
-        self._show()
+        self.show()
 
     def advance_share(self, job: str, parts: int, of: int) -> None:
         """Says how many parts of how many a job of another engine has done; all jobs together do the whole task."""
         with self._lock:
             self._shares = {**self._shares, job: (parts, of)}
-        self._show()
+        self.show()
 
     def end(self) -> None:
         """Shows it no more: it is over, or has failed."""
+        self.is_over = True
         for one in self._reporters:
             one.end(self)
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """Shows it as it is."""
         for one in self._reporters:
             one.show(self)
 
@@ -108,7 +115,7 @@ class Reporter(Protocol):
     """Shows tasks; called by any thread."""
 
     def show(self, task: Task) -> None:
-        """Shows how far a task is."""
+        """Shows how far a task is, unless it is over."""
 
     def end(self, task: Task) -> None:
         """Shows a task no more."""
@@ -132,7 +139,7 @@ class Lines:
         """Tells how far a task is, unless it was told a little while ago."""
         elapsed_s = task.elapsed_s
         with self._lock:
-            if elapsed_s - self._told_at.get(task, 0.0) < self._every_s:
+            if task.is_over or elapsed_s - self._told_at.get(task, 0.0) < self._every_s:
                 return
             self._told_at[task] = elapsed_s
         self._tell(f"{task.name}: {task}")
@@ -163,6 +170,8 @@ class Bars:
         if task.elapsed_s < self._after_s:
             return
         with self._lock:
+            if task.is_over:
+                return
             if self._shown is None:
                 self._shown = _opened(self._file)
             if task in self._bars:
@@ -221,6 +230,40 @@ def reported_to(reporter: Reporter) -> Iterator[None]:
         _reporters.reset(token)
 
 
+class _OpenTasks:
+    """The tasks of this process, shown every so often by a thread that is there while there are any."""
+
+    def __init__(self) -> None:
+        self._tasks: set[Task] = set()
+        self._lock = Lock()
+        self._thread: Thread | None = None
+
+    def add(self, task: Task) -> None:
+        with self._lock:
+            self._tasks.add(task)
+            if self._thread is None or not self._thread.is_alive():  # after a fork there is none
+                self._thread = Thread(target=self._look, name="mz-progress", daemon=True)
+                self._thread.start()
+
+    def remove(self, task: Task) -> None:
+        with self._lock:
+            self._tasks.discard(task)
+
+    def _look(self) -> None:
+        while not _never.wait(_LOOK_S):
+            with self._lock:
+                if not self._tasks:
+                    self._thread = None
+                    return
+                tasks = list(self._tasks)
+            for one in tasks:
+                one.show()
+
+
+_never = Event()
+_open = _OpenTasks()
+
+
 @contextmanager
 def task(name: str, total: int, unit: Unit) -> Iterator[Task]:
     """Opens a task, the innermost of this thread until the block ends.
@@ -234,9 +277,11 @@ def task(name: str, total: int, unit: Unit) -> Iterator[Task]:
     """
     opened = Task(name, total, unit)
     token = _current.set(opened)
+    _open.add(opened)
     try:
         yield opened
     finally:
+        _open.remove(opened)
         _current.reset(token)
         opened.end()
 

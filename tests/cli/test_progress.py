@@ -15,32 +15,41 @@ import pytest
 from rich.console import Console
 
 import mz_dagster.progress
+from mz_dagster import connect
 from mz_dagster.adapter import Engine, Project
-from mz_dagster.clock import ManualClock
+from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
+from mz_dagster.compute.walk import portions
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import examine
 from mz_dagster.orchestration.compaction import build_compaction_job
 from mz_dagster.orchestration.resource import MzResource
 from mz_dagster.progress import Bars, Lines, Task, advance, reported_to, task
 from mz_dagster.storage.spark.task_progress import tell_tasks
+from tests.budgets import SetBudget
 from tests.cli.small_project import make_project, write
 
 Seen = dict[str, tuple[int, int, str]]
 
 
 class Recorder:
-    """Remembers the last that was shown of each task."""
+    """Remembers what was shown of each task, and the last of it."""
 
     def __init__(self) -> None:
         self.last: Seen = {}
+        self.done: dict[str, list[int]] = {}
         self.open: set[Task] = set()
+        self._lock = threading.Lock()
 
     def show(self, task: Task) -> None:
-        self.last[task.name] = task.done, task.total, task.unit
-        self.open.add(task)
+        with self._lock:
+            if not task.is_over:
+                self.last[task.name] = task.done, task.total, task.unit
+                self.done.setdefault(task.name, []).append(task.done)
+                self.open.add(task)
 
     def end(self, task: Task) -> None:
-        self.open.discard(task)
+        with self._lock:
+            self.open.discard(task)
 
 
 @pytest.fixture
@@ -78,6 +87,15 @@ def test_lines_tell_each_task_every_so_often(monkeypatch: pytest.MonkeyPatch) ->
             one.advance(1)
         other.advance(50)
     assert [line.partition(" rows")[0] for line in told] == ["one: 10 of 100", "one: 20 of 100", "other: 50 of 100"]
+
+
+def test_a_task_that_nobody_advances_is_shown(monkeypatch: pytest.MonkeyPatch, recorder: Recorder) -> None:
+    monkeypatch.setattr(mz_dagster.progress, "_LOOK_S", 0.01)
+    with task("v", 10, "rows"):
+        end = SYSTEM_CLOCK.monotonic_ms() + 30_000
+        while "v" not in recorder.last and SYSTEM_CLOCK.monotonic_ms() < end:
+            threading.Event().wait(0.01)
+    assert recorder.last == {"v": (0, 10, "rows")}
 
 
 def test_threads_with_a_copy_of_the_context_advance_the_task_and_only_in_its_unit(recorder: Recorder) -> None:
@@ -142,6 +160,30 @@ def test_hydration_and_ingestion_say_how_far_they_are(project: Project, recorder
     assert recorder.last['reading "s"'] == (file.stat().st_size, file.stat().st_size, "bytes")
     done, total, unit = recorder.last[f"step to {tick}"]
     assert (done, unit) == (total, "collections")
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("SELECT a, b FROM t JOIN (SELECT 1 AS one) o ON a > one", "v"),
+        ("SELECT b, count(*) FROM t GROUP BY b", "v (arrangement 1)"),
+    ],
+)
+def test_what_hydrates_in_portions_has_done_what_is_computed(
+    tmp_path: Path, recorder: Recorder, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch, query: str, name: str
+) -> None:
+    set_budget(portion_rows=1000)
+    monkeypatch.setattr(portions, "_LEAST", 1000)
+    with connect(tmp_path) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE t (a integer, b integer)")
+        cursor.execute("INSERT INTO t SELECT g, g % 7 FROM generate_series(1, 5000) g")
+        cursor.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+        cursor.execute("SELECT count(*) FROM v")
+    done = recorder.done[f'hydrating "{name}"']
+    assert {1000, 2000, 3000, 4000} <= set(done)
+    assert done == sorted(done)
+    assert done[-1] == recorder.last[f'hydrating "{name}"'][1]
 
 
 def test_compaction_backup_and_doctor_say_how_far_they_are(

@@ -43,7 +43,7 @@ from mz_dagster.errors import InternalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.physical import ReadCollection, is_linear
-from mz_dagster.progress import advance, task
+from mz_dagster.progress import current_task, task
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.append import Frame
 from mz_dagster.storage.consolidation import summed
@@ -130,6 +130,8 @@ class Advance:
             found = None if self.row.is_hydrated else self._hydrated_locally(self.node)
             if found is not None:
                 batch, stats = self.writer.write(self.local, self.row, self.row.upper, self._end, summed(found))
+                if current := current_task():  # what was not read in portions was done at once
+                    current.advance(current.total - current.done)
                 self.run.note(self.row, self._end, batch, stats)
                 self._note_due(self.node)
                 return stats, self.run.rows_in(self.node, self.lower, self.upper)
@@ -224,9 +226,7 @@ class Advance:
 
         def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
             batches = self.run.overlapping(one.id, None, self.upper)
-            found = stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
-            advance(rows(one.id), "rows")
-            return found
+            return stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
 
         contents = LocalContents(self.spark, rows, read, self.lower, self.upper)
         found = contents.updates(self.orders.ordered(node.id, node.plan, rows))

@@ -53,6 +53,7 @@ from mz_dagster.plan.physical import (
     identity,
     physical_inputs,
 )
+from mz_dagster.progress import advance
 from mz_dagster.scalars.types import INT8, Column, RelationType
 from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.consolidation import summed
@@ -118,7 +119,12 @@ class ContentWalk(Walk[pa.Table]):
             case ReadCollection():
                 table = operators.read(node, user or node, {})
                 if table is not None:
-                    yield from (table.slice(start, rows) for start in range(0, len(table), rows))
+                    of = 0 if node.id in operators.shared_plans else self._rows(node.id)
+                    for start in range(0, len(table), rows):
+                        part = table.slice(start, rows)
+                        yield part
+                        # Who asks for the next one has computed what is made of this one.
+                        advance(of * len(part) // len(table), "rows")
             case UnionAll():
                 # What is taken away comes first, so that what it is taken from cancels with it as that is made.
                 for one in sorted(node.inputs, key=_negates, reverse=True):
