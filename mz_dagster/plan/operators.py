@@ -6,21 +6,17 @@ from typing import assert_never
 
 from mz_dagster.plan.physical import (
     Accumulate,
-    Catch,
     ConstantRows,
     DeltaJoin,
     Extremes,
     Gathered,
-    Linear,
     NegateAll,
     Physical,
     ReadCollection,
-    Repeat,
     Staged,
-    TemporalState,
+    StateOperator,
     TopRows,
     UnionAll,
-    Unnest,
     Windowed,
     physical_inputs,
 )
@@ -45,7 +41,7 @@ def operators(plan: Physical) -> str:
 
 def _telling(plan: Physical) -> list[str]:
     """Returns the names of the operators that do more than pass rows on, the output's first."""
-    own = [operator_name(plan)] if isinstance(plan, DeltaJoin | Accumulate | Staged | TemporalState) else []
+    own = [operator_name(plan)] if isinstance(plan, DeltaJoin | StateOperator) else []
     return own + [name for one in physical_inputs(plan) for name in _telling(one)]
 
 
@@ -56,28 +52,18 @@ def operator_name(plan: Physical) -> str:
             return f"Read {plan.name or plan.id}"
         case ConstantRows():
             return "Constant"
-        case Linear():
-            return "Linear"
         case NegateAll():
             return "Negate"
         case UnionAll():
             return "Union"
-        case Repeat():
-            return "Repeat"
-        case Catch():
-            return "Catch"
-        case Unnest():
-            return "Unnest"
         case DeltaJoin():
             return f"DeltaJoin of {len(plan.inputs)}"
         case Accumulate():
             return f"Accumulate{_by(plan, range(plan.key_arity))}"
         case Staged():
             return f"{_stage(plan)}{_by(plan.input, plan.group)}"
-        case TemporalState():
-            return "TemporalState"
         case _:
-            assert_never(plan)
+            return type(plan).__name__
 
 
 def _stage(plan: Staged) -> str:

@@ -94,6 +94,10 @@ class Linear:
     mfp: MapFilterProject
     relation_type: RelationType
 
+    def passed(self, position: int) -> int | None:
+        """Returns which input column an output column is, None if it is a mapped one."""
+        return self.mfp.passed(position)
+
 
 @dataclass(frozen=True, slots=True)
 class NegateAll:
@@ -101,6 +105,10 @@ class NegateAll:
 
     input: Physical
     relation_type: RelationType
+
+    def passed(self, position: int) -> int:
+        """Returns the same column of the input."""
+        return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,8 @@ class DeltaJoin:
     """Joins n inputs by one term per input; each input is linear over arranged collections.
 
     Attributes:
-        inputs: In a maintained plan, each built of `ReadCollection`, `ConstantRows`, `Linear`, `NegateAll`, `UnionAll`,
-            `Repeat`, `Catch`, `Unnest` only, so that its history can be read from shards.
+        inputs: In a maintained plan, each built of `ReadCollection`, `ConstantRows`, `UnionAll` and `EachUpdate` only,
+            so that its history can be read from shards.
         equivalences: As in the logical `Join`, over the concatenated columns.
         orders: For term i, the order in which the other inputs are looked up.
         relation_type: Of the concatenated columns.
@@ -141,6 +149,10 @@ class Repeat:
     count: int
     relation_type: RelationType
 
+    def passed(self, position: int) -> int:
+        """Returns which input column an output column is."""
+        return position if position < self.count else position + 1
+
 
 @dataclass(frozen=True, slots=True)
 class Catch:
@@ -148,6 +160,9 @@ class Catch:
 
     input: Physical
     relation_type: RelationType
+
+    def passed(self, _: int) -> None:
+        """Returns None: an error is there whatever its columns would have been."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +173,10 @@ class Unnest:
     arrays: int
     ordinality: bool
     relation_type: RelationType
+
+    def passed(self, position: int) -> int | None:
+        """Returns which input column an output column is, None for elements and their numbers."""
+        return position if position < self.input.relation_type.arity - self.arrays else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +220,8 @@ class Extremes:
     """A stage function: of each bucket one row with the group and, per other column, what its values come to.
 
     Attributes:
-        functions: For each column of the input that is not of the group, in order: `MIN`, `MAX`, `BIT_AND`, `BIT_OR` or
-            `BIT_XOR`. Of parts of a bucket they come to the same as of the whole.
+        functions: For each column of the input that is not of the group, in order, a hierarchical one. Of parts of a
+            bucket they come to the same as of the whole.
     """
 
     functions: tuple[AggregateFunction, ...]
@@ -288,11 +307,13 @@ class TemporalState:
     relation_type: RelationType
 
 
+#: What makes something of each update of its one input by itself. Each tells by `passed` which columns it passes on, so
+#: that lookups and bounds go through it.
+EachUpdate = Linear | NegateAll | Repeat | Catch | Unnest
 StateOperator = Accumulate | Staged | TemporalState
+_OneInput = EachUpdate | StateOperator
 
-Physical = (
-    ReadCollection | ConstantRows | Linear | NegateAll | UnionAll | DeltaJoin | Repeat | Catch | Unnest | StateOperator
-)
+Physical = ReadCollection | ConstantRows | UnionAll | DeltaJoin | _OneInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,24 +381,18 @@ class SnapshotPlan:
 
 def operator_kind(node: Physical) -> OperatorKind:
     """Returns the kind of `node`'s operator."""
-    match node:
-        case ReadCollection() | ConstantRows() | Linear() | NegateAll() | UnionAll() | Repeat() | Catch() | Unnest():
-            return OperatorKind.LINEAR
-        case DeltaJoin():
-            return OperatorKind.BILINEAR
-        case Accumulate() | Staged() | TemporalState():
-            return OperatorKind.KEYED
-        case _:
-            assert_never(node)
+    if isinstance(node, StateOperator):
+        return OperatorKind.KEYED
+    return OperatorKind.BILINEAR if isinstance(node, DeltaJoin) else OperatorKind.LINEAR
 
 
 def physical_inputs(node: Physical) -> tuple[Physical, ...]:
     """Returns the direct inputs, in order."""
+    if isinstance(node, _OneInput):
+        return (node.input,)
     match node:
         case ReadCollection() | ConstantRows():
             return ()
-        case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | Accumulate() | Staged() | TemporalState():
-            return (node.input,)
         case UnionAll() | DeltaJoin():
             return node.inputs
         case _:
@@ -386,7 +401,7 @@ def physical_inputs(node: Physical) -> tuple[Physical, ...]:
 
 def is_linear(node: Physical) -> bool:
     """Returns whether a plan treats each row by itself: it neither groups nor joins."""
-    if isinstance(node, DeltaJoin | Accumulate | Staged | TemporalState):
+    if isinstance(node, DeltaJoin | StateOperator):
         return False
     return all(is_linear(one) for one in physical_inputs(node))
 
@@ -395,11 +410,11 @@ def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical
     """Returns `node` over other inputs, in the order of `physical_inputs`; itself if they are the same."""
     if all(new is old for new, old in zip(inputs, physical_inputs(node), strict=True)):
         return node
+    if isinstance(node, _OneInput):
+        return replace(node, input=inputs[0])
     match node:
         case ReadCollection() | ConstantRows():
             return node
-        case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | Accumulate() | Staged() | TemporalState():
-            return replace(node, input=inputs[0])
         case UnionAll() | DeltaJoin():
             return replace(node, inputs=tuple(inputs))
         case _:

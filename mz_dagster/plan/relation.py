@@ -583,10 +583,12 @@ class DependentJoin:
         object.__setattr__(self, "relation_type", RelationType(columns, keys))
 
 
-Relation = (
-    Get | Constant | Map | Filter | Projection | Join | Negate | Union | Let
-    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | CatchErrors | FlatMap | DependentJoin
+#: What has one input, of which it makes nothing if that is empty.
+OneInput = (
+    Map | Filter | Projection | Negate
+    | Reduce | TopK | Threshold | Window | TemporalFilter | RepeatRow | CatchErrors | FlatMap
 )  # fmt: skip
+Relation = Get | Constant | Join | Union | Let | DependentJoin | OneInput
 
 
 def query_of(subquery: Subquery) -> Relation:
@@ -597,13 +599,11 @@ def query_of(subquery: Subquery) -> Relation:
 
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     """Returns the direct inputs, in order."""
+    if isinstance(relation, OneInput):
+        return (relation.input,)
     match relation:
         case Get() | Constant():
             return ()
-        case Map() | Filter() | Projection() | Negate() | CatchErrors():
-            return (relation.input,)
-        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
-            return (relation.input,)
         case Join() | Union():
             return relation.inputs
         case Let():

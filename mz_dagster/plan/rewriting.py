@@ -11,25 +11,18 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS, Cast, cast
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.plan.relation import (
-    CatchErrors,
     Constant,
     DependentJoin,
     Filter,
-    FlatMap,
     Get,
     Join,
     Let,
     Map,
-    Negate,
+    OneInput,
     Projection,
-    Reduce,
     Relation,
-    RepeatRow,
     TemporalFilter,
-    Threshold,
-    TopK,
     Union,
-    Window,
     inputs_of,
     query_of,
 )
@@ -42,27 +35,17 @@ def with_inputs(relation: Relation, inputs: Sequence[Relation]) -> Relation:
     old = inputs_of(relation)
     if len(inputs) == len(old) and all(map(operator.is_, inputs, old)):
         return relation
+    if isinstance(relation, OneInput):
+        return replace(relation, input=inputs[0])
     match relation:
         case Get() | Constant():
             return relation
-        case Map():
-            return Map(inputs[0], relation.scalars, relation.names)
-        case Filter():
-            return Filter(inputs[0], relation.predicates)
-        case Projection():
-            return Projection(inputs[0], relation.positions)
-        case Negate():
-            return Negate(inputs[0])
-        case CatchErrors():
-            return CatchErrors(inputs[0])
         case Join():
             return replace(relation, inputs=tuple(inputs))
         case Union():
             return replace(relation, inputs=tuple(inputs))
         case Let():
             return Let(relation.id, inputs[0], inputs[1])
-        case Reduce() | TopK() | Threshold() | Window() | TemporalFilter() | RepeatRow() | FlatMap():
-            return replace(relation, input=inputs[0])
         case DependentJoin():
             return DependentJoin(inputs[0], inputs[1], relation.arguments)
         case _:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from mz_dagster.budget import budget
 from mz_dagster.catalog import in_shard
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.algebra.each_update import of_each_update
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.local.declined import Declined
@@ -33,18 +34,15 @@ from mz_dagster.errors import InternalError
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
-    Catch,
     ConstantRows,
     DeltaJoin,
+    EachUpdate,
     Linear,
-    NegateAll,
     Physical,
     ReadCollection,
-    Repeat,
     Staged,
     TemporalState,
     UnionAll,
-    Unnest,
     identity,
 )
 from mz_dagster.plan.rewriting import can_fail
@@ -137,19 +135,10 @@ class UpdateOperators(LocalOperators):
         for one, passes in passed_inputs(node):
             bound = {passes(position): values for position, values in by.items()}
             below.append(self._history(one, {k: values for k, values in bound.items() if k is not None}))
-        match node:
-            case UnionAll():
-                return self.union(node, below)
-            case Linear():
-                return self.linear(node, below[0])
-            case NegateAll():
-                return self.negate(node, below[0])
-            case Repeat():
-                return self.repeat(node, below[0])
-            case Catch():
-                return self.catch(node, below[0])
-            case Unnest():
-                return self.unnest(node, below[0])
+        if isinstance(node, UnionAll):
+            return self.union(node, below)
+        if isinstance(node, EachUpdate):
+            return of_each_update(self, node, below[0])
         raise InternalError("the history of this operator is an arrangement's, not computed")
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:

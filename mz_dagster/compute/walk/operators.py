@@ -20,23 +20,21 @@ from typing import Any, Generic, Protocol, TypeVar, assert_never
 
 import pyarrow as pa
 
+from mz_dagster.compute.algebra.each_update import EachUpdateOperators, of_each_update
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
-    Catch,
     ConstantRows,
     DeltaJoin,
+    EachUpdate,
     Linear,
-    NegateAll,
     Physical,
     ReadCollection,
-    Repeat,
     Staged,
     TemporalState,
     UnionAll,
-    Unnest,
     identity,
     is_linear,
     physical_inputs,
@@ -48,7 +46,7 @@ F = TypeVar("F")
 Bound = Mapping[int, Any]
 
 
-class Operators(Protocol[F]):
+class Operators(EachUpdateOperators[F], Protocol[F]):
     """Says what an engine makes of each operator, given the frames of its inputs."""
 
     def read(self, node: ReadCollection, user: Physical, bound: Bound) -> F | None:
@@ -65,28 +63,8 @@ class Operators(Protocol[F]):
         """Returns constant rows, which come at the first time."""
         ...
 
-    def linear(self, node: Linear, below: F) -> F:
-        """Returns what a map, filter and project makes of updates."""
-        ...
-
-    def negate(self, node: NegateAll, below: F) -> F:
-        """Returns updates with the opposite diffs."""
-        ...
-
     def union(self, node: UnionAll, parts: Sequence[F]) -> F:
         """Returns all updates of some frames, at least one."""
-        ...
-
-    def repeat(self, node: Repeat, below: F) -> F:
-        """Returns updates with their diffs times a column."""
-        ...
-
-    def catch(self, node: Catch, below: F) -> F:
-        """Returns updates in which errors are rows."""
-        ...
-
-    def unnest(self, node: Unnest, below: F) -> F:
-        """Returns updates with elements in the places of arrays."""
         ...
 
     def compared(self, node: DeltaJoin, user: Physical) -> tuple[Comparison, ...]:
@@ -182,6 +160,9 @@ class Walk(Generic[F]):
 
     def _made(self, node: Physical, bound: Bound, user: Physical | None) -> F | None:
         operators = self._operators
+        if isinstance(node, EachUpdate):
+            (below,) = self._below(node, bound)
+            return None if below is None else of_each_update(operators, node, below)
         match node:
             case ReadCollection():
                 return operators.read(node, user or node, bound)
@@ -190,9 +171,6 @@ class Walk(Generic[F]):
             case UnionAll():
                 parts = [part for part in self._below(node, bound) if part is not None]
                 return operators.union(node, parts) if parts else None
-            case Linear() | NegateAll() | Repeat() | Catch() | Unnest():
-                (below,) = self._below(node, bound)
-                return None if below is None else self._of_each_update(node, below)
             case DeltaJoin():
                 compared = operators.compared(node, user or node)
                 own = identity(node)
@@ -207,22 +185,6 @@ class Walk(Generic[F]):
                 return None if changes is None else operators.tournament(node, changes, table)
             case TemporalState():
                 return operators.temporal(node, self._frame(node.input, {}))
-            case _:
-                assert_never(node)
-
-    def _of_each_update(self, node: Linear | NegateAll | Repeat | Catch | Unnest, below: F) -> F:
-        """Returns what an operator makes of each update of its input by itself."""
-        match node:
-            case Linear():
-                return self._operators.linear(node, below)
-            case NegateAll():
-                return self._operators.negate(node, below)
-            case Repeat():
-                return self._operators.repeat(node, below)
-            case Catch():
-                return self._operators.catch(node, below)
-            case Unnest():
-                return self._operators.unnest(node, below)
             case _:
                 assert_never(node)
 

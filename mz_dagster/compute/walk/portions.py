@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.each_update import of_each_update
 from mz_dagster.compute.algebra.frame import ERROR, META, TIME, positional
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
 from mz_dagster.compute.local.accumulate import accumulate_updates
@@ -43,11 +44,11 @@ from mz_dagster.plan.physical import (
     Accumulate,
     Catch,
     DeltaJoin,
+    EachUpdate,
     Linear,
     NegateAll,
     Physical,
     ReadCollection,
-    Repeat,
     UnionAll,
     Unnest,
     identity,
@@ -102,10 +103,9 @@ class ContentWalk(Walk[pa.Table]):
                 return self._rows(node.id) if shared is None else len(shared)
             case DeltaJoin() if identity(node) in self._repeated:
                 return 0  # it is computed once, for all that ask for it
-            case Linear() | NegateAll() | Repeat() | Catch() | Unnest() | UnionAll() | DeltaJoin():
-                return max(map(self._largest, physical_inputs(node)), default=0)
-            case _:
-                return 0
+        if isinstance(node, EachUpdate | UnionAll | DeltaJoin):
+            return max(map(self._largest, physical_inputs(node)), default=0)
+        return 0
 
     def _portions(self, node: Physical, rows: int, user: Physical | None = None) -> Iterator[pa.Table]:
         """Yields updates whose sum is a plan's, made of so many rows of a collection at a time."""
@@ -114,6 +114,10 @@ class ContentWalk(Walk[pa.Table]):
             found = self._frame(node, {}, user)
             if found is not None:
                 yield found
+            return
+        if isinstance(node, EachUpdate):
+            for part in self._portions(node.input, rows, node if isinstance(node, Linear) else None):
+                yield from _in_parts(partial(of_each_update, operators, node), part)
             return
         match node:
             case ReadCollection():
@@ -129,9 +133,6 @@ class ContentWalk(Walk[pa.Table]):
                 # What is taken away comes first, so that what it is taken from cancels with it as that is made.
                 for one in sorted(node.inputs, key=_negates, reverse=True):
                     yield from self._portions(one, rows)
-            case Linear() | NegateAll() | Repeat() | Catch() | Unnest():
-                for part in self._portions(node.input, rows, node if isinstance(node, Linear) else None):
-                    yield from _in_parts(partial(self._of_each_update, node), part)
             case DeltaJoin():
                 yield from self._joined_portions(node, rows, operators.compared(node, user or node))
             case _:
@@ -255,13 +256,11 @@ def _rows_at_once(node: Physical) -> int:
 
 def _width(node: Physical) -> int:
     """Returns how many columns a row has at most on its way through what is linear."""
-    match node:
-        case Linear():
-            return max(node.mfp.arity + sum(kind == "map" for kind, _ in node.mfp.steps), _width(node.input))
-        case DeltaJoin() | NegateAll() | Repeat() | Catch() | Unnest() | UnionAll():
-            return max(node.relation_type.arity, *map(_width, physical_inputs(node)))
-        case _:
-            return 1
+    if isinstance(node, Linear):
+        return max(node.mfp.arity + sum(kind == "map" for kind, _ in node.mfp.steps), _width(node.input))
+    if isinstance(node, EachUpdate | UnionAll | DeltaJoin):
+        return max(node.relation_type.arity, *map(_width, physical_inputs(node)))
+    return 1
 
 
 def _in_parts(compute: Callable[[pa.Table], pa.Table], portion: pa.Table) -> Iterator[pa.Table]:

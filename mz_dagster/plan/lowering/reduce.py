@@ -8,7 +8,7 @@
   term and place, and over its rows, a few dozen for each group and term, a `Staged` with `Gathered` that puts them
   together; see `compute/spark/expressions/float_sum.py` and `functions/aggregates/sums.py`;
 - *sums of unconstrained numerics*, each in a part of its own: likewise, with a row for each place of its digits;
-- *hierarchical*: `min`, `max`, `bit_and`, `bit_or`, `bit_xor`: a `Staged` with `Extremes`;
+- *hierarchical*, as `min` and `max`: a `Staged` with `Extremes`;
 - *basic*: `array_agg`, `string_agg`: a `Staged` with `Gathered`, over distinct rows if it is DISTINCT.
 
 Each part has one row for each group that has rows, whatever is NULL or filtered out in them: rows never leave a part's

@@ -20,7 +20,6 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.membership import as_membership
 from mz_dagster.plan.relation import (
-    CatchErrors,
     Constant,
     Filter,
     FlatMap,
@@ -28,16 +27,12 @@ from mz_dagster.plan.relation import (
     Join,
     Let,
     Map,
-    Negate,
+    OneInput,
     Projection,
-    Reduce,
     Relation,
-    RepeatRow,
     TemporalFilter,
-    Threshold,
     TopK,
     Union,
-    Window,
     inputs_of,
     query_of,
 )
@@ -161,17 +156,7 @@ def _folded_relation(relation: Relation) -> Relation:
             return relation.input
         case TemporalFilter() if any(_is_null(one) for one in (*relation.lower, *relation.upper)):
             return empty(relation.relation_type)
-        case (
-            Negate()
-            | Reduce()
-            | TopK()
-            | Threshold()
-            | Window()
-            | TemporalFilter()
-            | RepeatRow()
-            | CatchErrors()
-            | FlatMap()
-        ):
+        case _ if isinstance(relation, OneInput):
             nothing = isinstance(relation.input, Constant) and not relation.input.rows
             return empty(relation.relation_type) if nothing else relation
         case _:
