@@ -215,7 +215,8 @@ class DefinitionCache:
         modifiers = [column.type.value_modifier for column in type_.columns]  # which the types do not show
         members = [_members(column.type) for column in type_.columns]
         told = (item.name, item.kind, type_.columns, modifiers, members, keys, type_.monotonic, item.timeline)
-        digest = _digest((*told, item.version, item.values, view, item.means))
+        stored = None if item.stored is None else (item.stored.columns, item.places)
+        digest = _digest((*told, item.version, stored, item.values, view, item.means))
         if len(self._items) >= _IN_MEMORY:
             self._items.clear()
         self._items[id(item)] = item, digest, (item.id, *ids)

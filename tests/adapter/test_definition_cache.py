@@ -37,6 +37,7 @@ from mz_dagster.plan.relation import Get, Let, Relation, query_of
 from mz_dagster.plan.resolver import Item
 from mz_dagster.plan.rewriting import nodes_of, scalars_of
 from mz_dagster.scalars.scalar import Subquery, walk
+from mz_dagster.scalars.types import INT4, Column, RelationType
 from mz_dagster.sql import parse
 from tests.plan.queries import QUERIES, VIEWS
 from tests.sql.project import Project as Tables
@@ -191,6 +192,19 @@ def test_what_reads_something_else_is_made_anew(state: Path, table: str, view: s
     for text in (table, view, OVER, DEEP):
         assert after.define(text) == fresh.define(text)
     assert after.made == anew
+
+
+def test_what_reads_a_table_whose_columns_lie_elsewhere_is_made_anew(state: Path) -> None:
+    """As of a table that was made and altered again after a catalog had been recovered, which has the ids of before."""
+    a, b, c = (Column(name, INT4) for name in "abc")
+    view = "CREATE MATERIALIZED VIEW m AS SELECT a, c FROM t"
+    found = []
+    for stored, places in (((a, b, c), (0, 2)), ((a, c, b), (0, 1))):
+        item = Item(GlobalId("u1"), "t", "table", RelationType((a, c)), "demo", None, RelationType(stored), places, 1)
+        here, fresh = (World(one, {"t": item}) for one in (state, state / "none"))
+        found.append(here.define(view))
+        assert found[-1] == fresh.define(view)
+    assert found[0] != found[1]
 
 
 def test_other_code_and_other_budgets_plan_for_themselves(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
