@@ -23,8 +23,8 @@ def without_collections() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
-    gc.disable()
-    try:
+    try:  # first, as a statement that is cancelled is interrupted anywhere
+        gc.disable()
         yield
     finally:
         gc.enable()

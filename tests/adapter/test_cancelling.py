@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import textwrap
@@ -12,6 +13,7 @@ from typing import Never
 import pytest
 
 from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
+from mz_dagster.garbage import without_collections
 
 #: What a statement ends by, and how a process counts calls afterwards, as profilers and debuggers do.
 WATCHED = """
@@ -107,3 +109,19 @@ def test_whoever_asks_at_any_time_ends_a_statement_or_nothing() -> None:
         over.set()
         asking.join()
     assert done + cancelled
+
+
+def test_python_looks_for_cycles_again_wherever_a_statement_was_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    disable = gc.disable
+
+    def ended() -> None:
+        disable()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gc, "disable", ended)
+    try:
+        with pytest.raises(KeyboardInterrupt), without_collections():
+            pass
+        assert gc.isenabled()
+    finally:
+        gc.enable()
