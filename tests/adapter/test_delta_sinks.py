@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,9 +25,10 @@ from mz_dagster import NotSupportedError
 from mz_dagster.adapter import Connection
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.catalog import TickMinted
-from mz_dagster.compute import Outcome, SinkNode, StepReport
+from mz_dagster.compute import Outcome, SinkNode, Stepper, StepReport
+from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.sinks import Sinks
-from mz_dagster.errors import Error
+from mz_dagster.errors import Error, OperationalError
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import CHECKS, Severity, examine
@@ -415,6 +417,35 @@ def test_a_sink_that_is_ahead_of_the_catalog_says_so(connection: Connection, tab
     says_what_to_do(failed.error, "of which nothing is known here", "ALTER SINK ... RESET")
     connection.execute("ALTER SINK s RESET")
     assert not step(connection).failures
+    check(connection, table)
+
+
+def test_a_crash_leaves_a_sink_at_a_tick_also_where_what_it_writes_stays_behind(
+    connection: Connection, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read has taken the view to a time between two ticks, where it stays as the step of the next one fails."""
+    connection.execute("CREATE SINK s FROM v INTO DELTA (URI 'out/v') ENVELOPE UPSERT")
+    connection.execute("INSERT INTO t VALUES (1, 'x', NULL)")
+    step(connection)
+    connection.execute("INSERT INTO t VALUES (2, 'x', NULL)")
+    assert len(connection.execute("SELECT * FROM v").fetchall()) == 2
+    connection.execute("INSERT INTO t VALUES (3, 'x', NULL)")
+    advanced = Stepper._written
+
+    def failing(stepper: Stepper, advance: Advance) -> Any:
+        if advance.node.name == "v":
+            raise OperationalError("the disk is full")
+        return advanced(stepper, advance)
+
+    def killed(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+        patched.setattr(Stepper, "_written", failing)
+        patched.setattr(Sinks, "_seal", killed)
+        step(connection)
+    assert not step(connection).failures
+    assert len(written(table)) == 3
     check(connection, table)
 
 

@@ -15,7 +15,7 @@ Memory: the updates of an interval, and at first the whole collection.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -106,7 +106,8 @@ class Sinks:
         for node in nodes:
             row, input = self.catalog.collection(node.id), self.catalog.collection(node.input)
             checks = [self.catalog.collection(id) for id in sorted(node.checks)]
-            lower, upper = row.upper.only, min(tick + 1, input.upper.only, *(one.upper.only for one in checks))
+            lower, limit = row.upper.only, min(one.upper.only for one in (input, *checks))
+            upper = tick + 1 if limit > tick else self._last_tick(row, limit)
             step = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower, operators=node.operators)
             if upper <= lower:
                 waits = "its input" if input.upper.only <= lower or not checks else "a check"
@@ -159,7 +160,7 @@ class Sinks:
             with only_our_errors():
                 checks = self._checks(checked, limit)
                 if not checks.hold_at(limit - 1):
-                    held, upper = self._held_up(node, checks, limit), self._last_good(row, input, checks, limit)
+                    held, upper = self._held_up(node, checks, limit), self._last_tick(row, limit, checks.hold_at)
                 if upper > row.upper.only:
                     rows = self._write(node, row, input, upper, checks)
         except DatabaseError as error:
@@ -182,11 +183,15 @@ class Sinks:
         )
         return _Checks(found)
 
-    def _last_good(self, row: CollectionRow, input: CollectionRow, checks: _Checks, limit: int) -> int:
-        """Returns behind the last tick before `limit` at which all checks held; where the sink is if there is none."""
+    def _last_tick(self, row: CollectionRow, limit: int, holds: Callable[[int], bool] = lambda _: True) -> int:
+        """Returns behind the last tick before `limit` at which something holds; where the sink is if there is none.
+
+        A read may have taken what it writes to a time between two ticks. There the sink does not stand: after a crash
+        nobody would know of it.
+        """
         lower = row.upper.only
-        ticks = self.catalog.ticks(str(input.timeline), lower=lower)
-        return next((one + 1 for one in reversed(ticks) if one < limit and checks.hold_at(one)), lower)
+        ticks = self.catalog.ticks(str(row.timeline), lower=lower)
+        return next((one + 1 for one in reversed(ticks) if one < limit and holds(one)), lower)
 
     def _held_up(self, node: SinkNode, checks: _Checks, limit: int) -> HeldUp:
         """Returns why a sink does not go on to `limit`: which checks do not hold there, and for which rows."""
