@@ -79,7 +79,7 @@ class Graphs:
         state = self._catalog.state()
         if wanted is None and timeline in self._whole:
             made_of, graph = self._whole[timeline]
-            if made_of.definitions == state.definitions:
+            if (made_of.mark, made_of.definitions) == (state.mark, state.definitions):
                 return graph
         graph = _GraphBuilder(state, timeline, self._definitions, self._made).graph(wanted)
         if wanted is None:

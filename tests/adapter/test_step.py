@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project, SecondRunner
+from mz_dagster.adapter.graphs import Graphs
 from mz_dagster.adapter.timestamps import NoValidTimestamp
-from mz_dagster.catalog import BatchId, CollectionRow, Leadership
+from mz_dagster.catalog import BatchId, CatalogState, CollectionRow, Leadership
 from mz_dagster.clock import ManualClock
 from mz_dagster.compute import Outcome, StepLost, StepReport
 from mz_dagster.errors import Error
@@ -444,3 +445,19 @@ def test_a_subset_is_stepped_alone(connection: Connection) -> None:
     assert outcomes(report) == {"t": Outcome.CURRENT, "v": Outcome.ADVANCED}
     assert row_of(connection.engine, "w").upper == before
     assert rows_at(connection, "v") == rows_at(connection, "w") == Counter([(1,)])
+
+
+def test_a_graph_is_of_the_numbering_of_changes_that_there_is(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a repair of the catalog changes are numbered anew, and a number may come again."""
+    engine = sparkless.engine
+    graphs = Graphs(engine.catalog, engine.definitions)
+    sparkless.execute("CREATE TABLE t (a integer)")
+    before = engine.catalog.state()
+    assert len(graphs.graph("default").nodes) == 1
+    sparkless.execute("CREATE MATERIALIZED VIEW v AS SELECT a FROM t")
+    after = engine.catalog.state()
+    anew = CatalogState("another mark", after.number, before.definitions, after._known)
+    monkeypatch.setattr(engine.catalog, "state", lambda: anew)
+    assert len(graphs.graph("default").nodes) == 2
