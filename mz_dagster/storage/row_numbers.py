@@ -1,4 +1,8 @@
-"""Rows told apart by the values of some columns: a number for each, equal where they are, NULL being like NULL."""
+"""Rows told apart by the values of some columns: a number for each, equal where they are, NULL being like NULL.
+
+Numbers that are small are counted in arrays, and orders are found by sorting one integer a row, its place included:
+NumPy's `unique`, `lexsort` and stable `argsort` sort row by row through an index, which took 10 to 20 times as long.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,10 @@ from numpy.typing import NDArray
 
 #: Numbers of tuples are made small before they could pass it.
 _MOST = 2**62
+#: Fewer rows cost less to sort than to look at for what may be spared.
+_FEW = 500
+#: Up to so many times as many numbers as rows are counted in an array.
+SPARSE = 4
 
 
 def numbered(columns: Sequence[pa.Array], rows: int, *, signs: bool = True) -> tuple[NDArray[np.int64], int]:
@@ -49,15 +57,67 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def compact(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Returns numbers from 0 on without gaps, and how many there are."""
-    distinct, found = np.unique(numbers, return_inverse=True)
-    return found, len(distinct)
+    """Returns numbers from 0 on without gaps in the same order, and how many there are.
+
+    Example:
+        >>> found, count = compact(np.array([7, 3, 7]))
+        >>> found.tolist(), count
+        ([1, 0, 1], 2)
+    """
+    if not _are_small(numbers):
+        distinct, found = np.unique(numbers, return_inverse=True)
+        return found, len(distinct)
+    is_there = np.zeros(int(numbers.max()) + 1, np.bool_)
+    is_there[numbers] = True
+    ranks = np.cumsum(is_there) - 1
+    return ranks[numbers], int(ranks[-1]) + 1
 
 
 def firsts(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns where each number is first, by number."""
-    found: NDArray[np.int64] = np.unique(numbers, return_index=True)[1]
+    if not _are_small(numbers):
+        found: NDArray[np.int64] = np.unique(numbers, return_index=True)[1]
+        return found
+    places = np.full(int(numbers.max()) + 1, -1, np.int64)
+    # Of what is assigned to one place the last stays.
+    places[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    return places[places >= 0]
+
+
+def order_by(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Returns the places of rows in order of columns, of which the first counts most; equal rows stay as they are.
+
+    Args:
+        columns: One at least, of the same length.
+
+    Example:
+        >>> order_by([np.array([2, 1, 2]), np.array([5, 9, 4])]).tolist()
+        [1, 2, 0]
+    """
+    rows = len(columns[0])
+    if rows < _FEW:
+        return np.lexsort([*reversed(columns)])
+    bits = (rows - 1).bit_length()
+    numbers, bound = np.zeros(rows, np.int64), 1
+    for column in columns:
+        low, span = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if span > SPARSE * rows and bound * span << bits > _MOST:
+            column, span = compact(column)
+            low = 0
+        if bound * span << bits > _MOST:
+            numbers, bound = compact(numbers)
+            if bound == rows:
+                break
+        if bound * span << bits > _MOST:
+            return np.lexsort([*reversed(columns)])
+        numbers, bound = numbers * span + np.subtract(column, low, dtype=np.int64), bound * span
+    found: NDArray[np.int64] = np.sort(numbers << bits | np.arange(rows)) & ((1 << bits) - 1)
     return found
+
+
+def _are_small(numbers: NDArray[np.int64]) -> bool:
+    """Returns whether numbers are many, and it pays to count them in an array."""
+    return len(numbers) >= _FEW and int(numbers.min()) >= 0 and int(numbers.max()) < SPARSE * len(numbers)
 
 
 def sums(numbers: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,9 +1,9 @@
 """Which rows of two tables have equal keys: the inside of a join, as numbers of rows.
 
-What is not asked for is left out first; keys of what is left become small integers (`keys.numbered`), so that what is
-looked up is an array, not a hash table: how many rows of the other side a key has, and where they begin once those are
-in order. So it is known how many pairs there are before they are made. NULL is like NULL; who does not want it so
-leaves these rows out.
+What is not asked for is left out first, of integers by an array of bits; keys of what is left become small integers
+(`row_numbers.numbered`; integers that lie close together are so), so that what is looked up is an array, not a hash
+table: how many rows of the other side a key has, and where they begin once those are in order. So it is known how many
+pairs there are before they are made. NULL is like NULL; who does not want it so leaves these rows out.
 
 Arrow's own join, with its count of pairs, is slower; Polars' is faster by milliseconds in steps of seconds, for which
 it would be a dependency (`docs/performance.md`).
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,10 +25,12 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.declined import TooManyMade
 from mz_dagster.compute.local.expressions.outcome import as_mask
-from mz_dagster.storage.row_numbers import compact, numbered, whole
+from mz_dagster.storage.row_numbers import SPARSE, compact, numbered, order_by, whole
 
-#: Up to so many times as many numbers as rows are counted in an array.
-_SPARSE = 4
+#: By its upper bits, a product with it spreads integers over an array, whatever their lower ones are.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+#: So many places of such an array there are for each integer, and at most, by their binary logarithms.
+_ROOM, _MOST_ROOM = 5, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class SortedKeys:
         values = _integers(column)
         if values is None:
             return None
-        rows = np.argsort(values, kind="stable")
+        rows = order_by([values])
         return cls(values[rows], rows)
 
 
@@ -124,19 +127,66 @@ def matches(
         >>> [found.tolist() for found in matches([(one, other)], 3, 3, 9)]
         [[1, 1, 2], [0, 2, 1]]
     """
+    if len(pairs) == 1 and left and right:
+        one, other = map(_integers, pairs[0])
+        if one is not None and other is not None and (found := _direct_matches(one, other, most)) is not None:
+            return found
     met = np.arange(right)
     if left and right > left:  # most of what is much is not asked for, and hashing it is what costs
         plain = [pair for pair in pairs if not pa.types.is_nested(pair[0].type)]
-        is_met = [pc.is_in(other, one.unique()) for one, other in plain]
+        is_met = [_may_meet(one, other) for one, other in plain]
         if is_met:
-            met = np.flatnonzero(as_mask(whole(reduce(pc.and_, is_met))))
+            met = np.flatnonzero(reduce(np.logical_and, is_met))
     few = [(one, other.take(pa.array(met)) if len(met) < right else other) for one, other in pairs]
     columns = [pa.concat_arrays([whole(one), whole(other)]) for one, other in few]
     numbers, bound = numbered(columns, left + len(met))
-    if bound > _SPARSE * len(numbers) + 1:
+    if bound > SPARSE * len(numbers) + 1:
         numbers, bound = compact(numbers)
-    asked, keys = numbers[:left], numbers[left:]
+    lefts, places = _by_number(numbers[:left], numbers[left:], bound, most)
+    return lefts, met[places]
+
+
+def _direct_matches(
+    one: NDArray[np.int64], other: NDArray[np.int64], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """Returns what `matches` does of integers that lie close together, without hashes; None if they do not."""
+    low, high = int(one.min()), int(one.max())
+    if high - low >= SPARSE * (len(one) + len(other)):
+        return None
+    is_asked = np.zeros(high - low + 1, np.bool_)
+    asked = one.astype(np.int64) - low
+    is_asked[asked] = True
+    met = np.flatnonzero((other >= low) & (other <= high))
+    keys = other[met].astype(np.int64) - low
+    is_met = is_asked[keys]
+    met, keys = met[is_met], keys[is_met]
+    # Narrow, as it is as long as the values lie apart.
+    ranks: NDArray[Any] = np.cumsum(is_asked, dtype=np.int32) - 1
+    lefts, places = _by_number(ranks[asked], ranks[keys], int(ranks[-1]) + 1, most)
+    return lefts, met[places]
+
+
+def _may_meet(one: pa.ChunkedArray, other: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Returns which values of the other column are in the one; of integers, few that are not may be among them."""
+    asked, values = _integers(one), _integers(other)
+    if asked is None or values is None:
+        return as_mask(whole(pc.is_in(other, one.unique())))
+    bits = min(len(asked).bit_length() + _ROOM, _MOST_ROOM)
+    is_asked = np.zeros(1 << bits, np.bool_)
+    is_asked[_spread(asked, bits)] = True
+    return is_asked[_spread(values, bits)]
+
+
+def _spread(values: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
+    found: NDArray[np.uint64] = (values.astype(np.uint64) * _SPREAD) >> np.uint64(64 - bits)
+    return found
+
+
+def _by_number(
+    asked: NDArray[np.int64], keys: NDArray[np.int64], bound: int, most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the places of equal numbers, all of them below a bound."""
     count = np.bincount(keys, minlength=bound)
     begin = np.cumsum(count) - count
     lefts, places = _pairs(count[asked], begin[asked], most)
-    return lefts, met[np.argsort(keys, kind="stable")][places]
+    return lefts, (order_by([keys]) if len(keys) else keys)[places]

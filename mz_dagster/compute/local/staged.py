@@ -38,7 +38,7 @@ from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.key_hash import key_hashes
-from mz_dagster.storage.row_numbers import firsts, numbered, whole
+from mz_dagster.storage.row_numbers import firsts, numbered, order_by, whole
 
 _FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 #: A bucket, and what is its group's own.
@@ -155,7 +155,7 @@ class _Tournament:
         numbers, _ = numbered([whole(one) for one in rows.columns], len(rows))
         times = np.append(integers(whole(changes.column(TIME))), np.full(len(before), PRIOR))
         # By number, and there by time: the first is the one that was there before, or came first.
-        order = np.lexsort((times, numbers))
+        order = order_by([numbers, times])
         first = order[firsts(numbers[order])]
         come = np.sort(first[times[first] > PRIOR])
         found = rows.take(pa.array(come))

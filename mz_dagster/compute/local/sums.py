@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.numbers import decimals, halves, integers
 from mz_dagster.errors import InternalError
-from mz_dagster.storage.row_numbers import compact, numbered, whole
+from mz_dagster.storage.row_numbers import compact, numbered, order_by, whole
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
 #: Integers of 64 bits, or Python's.
@@ -62,7 +62,7 @@ def summed_by_key(changes: pa.Table, state: pa.Table, sums: Sums) -> pa.Table:
     groups, held_groups, state, count = _grouped(changes, state, sums.keys)
     diffs, held_diffs = _integers(changes.column(DIFF)), _integers(state.column(DIFF))
     times = _integers(changes.column(TIME))
-    order = np.lexsort((times, groups))
+    order = order_by([groups, times])
     groups, times = groups[order], times[order]
     # Where a key's next time begins, and where its first one does.
     is_next = np.append(True, (groups[1:] != groups[:-1]) | (times[1:] != times[:-1]))

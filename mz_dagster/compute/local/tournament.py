@@ -24,7 +24,7 @@ from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, TopRows
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, sums
 
 Codes = NDArray[np.int64]
 
@@ -167,7 +167,7 @@ def _first_rows(
         codes = compared[one.position]
         null = -NULL if one.nulls_first else NULL
         keys.append(np.where(codes == NULL, null, -codes if one.descending else codes))
-    order = np.lexsort([*reversed([places, *keys, *compared, *apart])])
+    order = order_by([places, *keys, *compared, *apart])
     offset = function.offset if is_last else 0
     end = None if function.limit is None else function.offset + function.limit
     peers = _numbered([places, *keys], len(rows))[order] if function.ties else None
@@ -205,7 +205,7 @@ def _extreme(stages: Tournament, function: Extremes, rows: Rows, counts: Codes, 
     there = np.flatnonzero(counts)
     rows, counts = rows.take(there), counts[there]
     places = rows.places()
-    order = np.argsort(places, kind="stable")
+    order = order_by([places])
     rows, counts = rows.take(order), counts[order]
     first = _starts(places[order])
     functions = iter(function.functions)

@@ -27,7 +27,7 @@ from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
 from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, whole
 
 Integers = NDArray[np.int64]
 
@@ -69,7 +69,7 @@ class Versions:
         partitions, partition_count = compact(partitions[kept])
         diffs, row = diffs[kept], _whole_rows(rows)[kept]
         # A touch is a partition and a time at which it changes.
-        order = np.lexsort((times, partitions[:count]))
+        order = order_by([partitions[:count], times])
         by_partition, by_time = partitions[:count][order], times[order]
         is_next = np.append(True, (by_partition[1:] != by_partition[:-1]) | (by_time[1:] != by_time[:-1]))
         touch = np.empty(count, np.int64)

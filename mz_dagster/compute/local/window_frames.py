@@ -32,6 +32,7 @@ from mz_dagster.scalars.scalar import Call, ColumnRef
 from mz_dagster.scalars.types import TIMESTAMP, Kind, ScalarType
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.plain_cells import plain_cells
+from mz_dagster.storage.row_numbers import order_by
 
 Integers: TypeAlias = NDArray[np.int64]
 #: Places from one to another, both included; empty where the first is behind the other.
@@ -70,7 +71,7 @@ class Partitions:
             codes = cells[one.position]
             null = -NULL if one.nulls_first else NULL
             keys.append(np.where(codes == NULL, null, -codes if one.descending else codes))
-        sorted_rows = np.lexsort([*reversed([partition, *keys, *cells])])
+        sorted_rows = order_by([partition, *keys, *cells])
         parts = _edges([partition[sorted_rows]])
         peers = _edges([one[sorted_rows] for one in (partition, *keys)])
         return cls(sorted_rows, *parts, *peers)

@@ -1,0 +1,68 @@
+"""Rows in order, and rows that meet: where they are many, as where they are few."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mz_dagster.compute.local.declined import TooManyMade
+from mz_dagster.compute.local.matching import matches
+from mz_dagster.storage.row_numbers import compact, firsts, order_by
+
+GREATEST = 2**63 - 1
+#: By name: so many integers, drawn.
+DRAWN: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "few": lambda chosen, rows: chosen.integers(0, 5, rows),
+    "close": lambda chosen, rows: chosen.integers(-rows, 3 * rows, rows),
+    "close to the end": lambda chosen, rows: GREATEST - chosen.integers(0, rows, rows),
+    "far": lambda chosen, rows: chosen.choice(chosen.integers(-GREATEST - 1, GREATEST, rows), rows),
+    "sentinels": lambda chosen, rows: chosen.choice([-(2**62), 2**62, 1, 3], rows),
+    "first and last": lambda chosen, rows: chosen.choice([-GREATEST - 1, GREATEST], rows),
+    "narrow": lambda chosen, rows: chosen.choice([-(2**31), 2**31 - 1, 0, 7], rows).astype(np.int32),
+    "one": lambda chosen, rows: np.zeros(rows, np.int64),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 499, 500, 3000])
+def test_rows_are_in_order_and_numbered_as_numpy_has_them(rows: int) -> None:
+    chosen = np.random.default_rng(rows)
+    for _ in range(40):
+        columns = [DRAWN[name](chosen, rows) for name in chosen.choice(list(DRAWN), chosen.integers(1, 7))]
+        assert order_by(columns).tolist() == np.lexsort([*reversed(columns)]).tolist()
+        distinct, places, numbers = np.unique(columns[0], return_index=True, return_inverse=True)
+        found, count = compact(columns[0])
+        assert (found.tolist(), count) == (numbers.tolist(), len(distinct))
+        assert firsts(columns[0]).tolist() == places.tolist()
+
+
+def met(pairs: Sequence[tuple[list[Any], list[Any]]]) -> list[tuple[int, int]]:
+    """Returns the pairs of rows that meet, by a dictionary."""
+    by_key = defaultdict(list)
+    for place, key in enumerate(zip(*(other for _, other in pairs), strict=True)):
+        by_key[key].append(place)
+    asked = zip(*(one for one, _ in pairs), strict=True)
+    return [(row, place) for row, key in enumerate(asked) for place in by_key.get(key, [])]
+
+
+@pytest.mark.parametrize("sizes", [(3, 0), (0, 3), (7, 900), (600, 2500), (2500, 600)])
+@pytest.mark.parametrize("names", [*((name,) for name in DRAWN), ("close", "far"), ("narrow", "few"), ("far", "nulls")])
+def test_the_rows_that_meet_are_those_of_equal_keys(names: tuple[str, ...], sizes: tuple[int, int]) -> None:
+    chosen = np.random.default_rng(1)
+    left, right = sizes
+    pairs = []
+    for name in names:
+        values = pa.array(DRAWN["few" if name == "nulls" else name](chosen, left + right))
+        if name == "nulls":
+            values = pa.array([one or None for one in values.to_pylist()], pa.int64())
+        pairs.append((pa.chunked_array([values[:left]]), pa.chunked_array([values[left:]])))
+    wanted = met([(one.to_pylist(), other.to_pylist()) for one, other in pairs])
+    found = matches(pairs, left, right, len(wanted))
+    assert list(zip(*(one.tolist() for one in found), strict=True)) == wanted
+    if wanted:
+        with pytest.raises(TooManyMade):
+            matches(pairs, left, right, len(wanted) - 1)
