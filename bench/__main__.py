@@ -47,6 +47,7 @@ BENCHMARKS = {
     "insert_only": Entry("bench.insert_only"),
     "lookup": Entry("bench.lookup"),
     "writes": Entry("bench.writes"),
+    "columns": Entry("bench.columns", warm=False),
     "wire": Entry("bench.wire", warm=False),
     "dagster": Entry("bench.dagster_tick"),
     "freshness": Entry("bench.freshness", warm=False),

@@ -1,9 +1,12 @@
 """What evaluates columns in this process: our kernels on Arrow and NumPy, against Polars, DuckDB and DataFusion.
 
-A tool for who chooses: `python -m bench.columns`; it needs no Spark. Polars and DataFusion are no dependencies: what is
-not installed is left out. All have one thread, and go from an Arrow table to an Arrow table; the time is the median of
-some runs, import that of a new process. A `CASE` over a conjunction, a comparison of text and a product of decimals,
-with five others at work on the machine's two cores:
+`python -m bench columns`; it needs no Spark. Joins, sums, sorts and windows are `column_operators`', what is exact
+`column_exactness`', memory and starts `column_limits`'; what came of it is in `results.json` and in the decision on
+kernels (`docs/adr`). DataFusion is no dependency: what is not installed is left out.
+
+Here are scalars. All have one thread, and go from an Arrow table to an Arrow table; the time is the median of some
+runs, import that of a new process. A `CASE` over a conjunction, a comparison of text and a product of decimals, with
+five others at work on the machine's two cores:
 
     ms                      100 rows  5,000 rows  200,000 rows  import  a product of 60 digits
     Arrow and NumPy (ours)      0.15        0.23         13.86      38  the row's error
@@ -16,17 +19,23 @@ with five others at work on the machine's two cores:
 from __future__ import annotations
 
 import importlib
+import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bench.harness import say, table, timed
+from bench import column_operators
+from bench.column_exactness import told
+from bench.column_limits import joined
+from bench.column_limits import started as join_started
+from bench.harness import Bench, say, table, timed
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, Scalar
@@ -35,6 +44,8 @@ from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 
 SIZES = (100, 5_000, 200_000)
 RUNS = 7
+#: Within which a large join is made.
+LIMIT_MEGABYTES = 32
 _SQL = (
     "SELECT CASE WHEN quantity < 24 AND flag = 'R' THEN price * (CAST(1 AS DECIMAL(38,2)) - discount)"
     " ELSE CAST(0 AS DECIMAL(38,4)) END AS value FROM lines"
@@ -162,8 +173,8 @@ def started(module: str) -> float:
     return min(float(one.stdout) for one in runs) * 1000
 
 
-def main() -> None:
-    """Measures all that is installed, and prints it."""
+def _scalars(bench: Bench, sizes: Sequence[int]) -> None:
+    """Measures an expression by all that is installed, prints and records."""
     rows = []
     for name, (module, prepare) in CANDIDATES.items():
         try:
@@ -172,16 +183,66 @@ def main() -> None:
             say(f"{name} is not installed")
             continue
         try:
-            found: list[object] = [milliseconds(prepare(lines(size))) for size in SIZES]
+            found: list[object] = [milliseconds(prepare(lines(size))) for size in sizes]
         except Exception as error:
-            found = [type(error).__name__] * len(SIZES)
+            found = [type(error).__name__] * len(sizes)
         try:
             told = overflows(name)
         except Exception as error:
             told = f"fails: {type(error).__name__}"
-        rows.append((name, *found, started(module), told))
-    print(table(("ms", *(f"{size:,} rows" for size in SIZES), "import", "a product of 60 digits"), rows))
+        row = (*found, started(module), told)
+        columns = (*(f"{size:,} rows" for size in sizes), "import", "a product of 60 digits")
+        bench.results.record(f"columns.scalars.{name}", dict(zip(columns, row, strict=True)))
+        rows.append((name, *row))
+    print(table(("ms", *columns), rows))
 
 
-if __name__ == "__main__":
-    main()
+def _operators(bench: Bench, sizes: Sequence[tuple[int, int]]) -> None:
+    """Measures joins, sums, sorts and windows, prints and records."""
+    names = column_operators.installed()
+    for few, many in sizes:
+        rows = []
+        for operator, timings in column_operators.measured(few, many, bench.repetitions).items():
+            ratios = column_operators.over_ours(timings)
+            ours = timings[column_operators.OURS].median * 1000
+            bench.results.record(
+                f"columns.operators.{operator}.{few} with {many}",
+                {"ours_ms": ours, "over_ours": ratios, "repetitions": bench.repetitions},
+            )
+            rows.append((operator, ours, *(ratios.get(name, "") for name in names[1:])))
+        print(table((f"{few:,} with {many:,}", "ours, ms", *(f"{name} / ours" for name in names[1:])), rows))
+
+
+def _limits(bench: Bench, few: int, many: int) -> None:
+    """Measures what the large join takes of memory, and what a start takes, prints and records."""
+    rows = []
+    for name in column_operators.installed():
+        found: list[object] = []
+        for limit in (0, LIMIT_MEGABYTES):
+            folder = bench.new_path("spilled")
+            folder.mkdir()
+            ended = joined(name, few, many, limit, folder)
+            key = f"with_{limit}_megabytes" if limit else "without_a_limit"
+            bench.results.record(f"columns.memory.{name}.{key}", ended)
+            found.append(", ".join(f"{key} {value}" for key, value in ended.items()))
+        start = join_started(name, bench.work, bench.repetitions)
+        bench.results.record(f"columns.start_ms.{name}", start)
+        rows.append((name, *found, start))
+    print(table(("memory", "without a limit", f"with {LIMIT_MEGABYTES} megabytes", "start, ms"), rows))
+
+
+def run(bench: Bench) -> None:
+    """Measures all that is installed, prints and records."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
+    sizes = [
+        (max(2, round(few * bench.scale)), max(4, round(many * bench.scale))) for few, many in column_operators.SIZES
+    ]
+    versions = {name: metadata.version(name) for name in ("pyarrow", "numpy", "polars", "duckdb")}
+    bench.results.record("columns.versions", versions)
+    cases = told()
+    bench.results.record("columns.exactness", cases)
+    names = column_operators.installed()
+    print(table(("exactness", *names), [(case, *(found[name] for name in names)) for case, found in cases.items()]))
+    _limits(bench, *sizes[-1])
+    _scalars(bench, [max(2, round(size * bench.scale)) for size in SIZES])
+    _operators(bench, sizes)

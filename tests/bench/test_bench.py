@@ -8,9 +8,13 @@ from importlib import import_module
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
+from bench import column_operators
 from bench.__main__ import BENCHMARKS
+from bench.column_exactness import told
+from bench.column_limits import joined
 from bench.harness import Bench, Ratio, Results, Timing
 from bench.small import small_project, source, spark_work, upsert
 from bench.tpch import project as tpch
@@ -142,3 +146,29 @@ def test_every_benchmark_measures(
     import_module(BENCHMARKS[name].module).run(bench)
     assert bench.results.load()[name]
     assert capsys.readouterr().out
+
+
+def test_all_engines_of_columns_give_one_answer_and_are_measured() -> None:
+    few, many = 60, 700
+    given, names = column_operators.Tables.of(few, many), column_operators.installed()
+    for operator in column_operators.OPERATORS:
+        runs = {name: column_operators.ENGINES[name](operator, given) for name in names}
+        answers = {name: rows_of(run(), in_order=operator == "sort") for name, run in runs.items() if run is not None}
+        assert len(answers) > 1
+        assert all(one == answers[column_operators.OURS] for one in answers.values()), operator
+    timings = column_operators.measured(few, many, 1)
+    assert set(timings) == set(column_operators.OPERATORS)
+    assert all(one.median > 0 for of_one in timings.values() for one in column_operators.over_ours(of_one).values())
+
+
+def test_our_columns_are_exact() -> None:
+    assert {case: one["ours"] for case, one in told().items() if one["ours"] != "right"} == {}
+
+
+def test_what_a_join_takes_of_memory_is_told_by_a_process_of_its_own(tmp_path: Path) -> None:
+    assert joined("ours", 60, 700, 32, tmp_path)["ends"].endswith(" rows")
+
+
+def rows_of(table: pa.Table, *, in_order: bool) -> list[tuple[object, ...]]:
+    rows = list(zip(*(one.to_pylist() for one in table.columns), strict=True))
+    return rows if in_order else sorted(rows, key=str)

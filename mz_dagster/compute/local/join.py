@@ -198,7 +198,7 @@ class _Join:
         found = mapped(frame, mfp, schema)
         for place in range(arity, len(fields)):
             if pa.types.is_floating(fields[place].type):
-                found = found.set_column(place, fields[place], _one_form(found.column(place)))
+                found = found.set_column(place, fields[place], one_form(found.column(place)))
         return found
 
     def matchable(self, i: int, frame: pa.Table) -> JoinSide:
@@ -328,7 +328,7 @@ def _bare(scalar: Scalar) -> Scalar:
     return scalar.arguments[0] if isinstance(scalar, Call) and scalar.function in _ONE_ZERO else scalar
 
 
-def _one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def one_form(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Returns floats of which zeros, and those that are no number, are the same bits."""
     zero, nan = pa.scalar(0.0, column.type), pa.scalar(float("nan"), column.type)
     column = pc.if_else(pc.fill_null(pc.equal(column, zero), False), zero, column)
