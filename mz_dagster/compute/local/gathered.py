@@ -6,6 +6,8 @@ Ties go by the whole row; a row of multiplicity n is n elements. What PostgreSQL
 of the group.
 
 Cost: a sort of the rows of all versions for each aggregate. Memory: their elements, and some integers for each row.
+
+What was measured against the rows of its groups in order is with `window_functions`.
 """
 
 from __future__ import annotations

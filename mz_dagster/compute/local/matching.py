@@ -5,8 +5,8 @@ What is not asked for is left out first, of integers by an array of bits; keys o
 table: how many rows of the other side a key has, and where they begin once those are in order. So it is known how many
 pairs there are before they are made. NULL is like NULL; who does not want it so leaves these rows out.
 
-Arrow's own join, with its count of pairs, is slower; Polars' is faster by milliseconds in steps of seconds, for which
-it would be a dependency (`docs/performance.md`).
+Measured against it, 200,000 rows with 2 million by integers (`bench/column_operators.py`): 92 ms, Arrow's own join 5.2
+times that, Polars' 0.88, DuckDB's 2; by texts 228 ms, and 2, 0.68 and 1.4 times.
 
 Memory: an integer or two for each row, and two for each pair.
 """

@@ -7,6 +7,8 @@ two zeros of floats are equal to what orders and groups, and told apart by what 
 A stage goes through the times at which a bucket changes, and what it makes of each version, less what it made of the
 one before, are changes of the next level. A row whose multiplicity in a version is negative is an error in the place of
 the row, and so is a retraction from what never retracts.
+
+What was measured against it is with `tournament`, which is what changes at one time, as a first load, go through.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ is added up is so little (`spark.accumulate`) that only more rows than can be co
 With the changes ordered by key and time, a state row before a time is what the state held plus a running sum, so that
 many times of an interval cost what many keys do.
 
+Measured against it, decimals of 2 million rows by 20,000 keys (`bench/column_operators.py`): 301 ms, Arrow's groups
+0.07 times that, Polars' 0.21, both of which wrap without a word; DuckDB's, which tell an overflow, 0.2.
+
 Memory: a few integers for each update and sum.
 """
 

@@ -4,6 +4,9 @@ Rows are codes of their values, which have the order of these, NULL being last. 
 that changes, what the state held and what comes; from both the stage function takes its rows at once for all places,
 and what they differ in are the changes of the next level.
 
+Measured against it, the first of each of 20,000 keys of 2 million rows (`bench/column_operators.py`): 8.1 s, Polars
+0.05 times that, DuckDB 0.12, without multiplicities and what was there before.
+
 Memory: a few integers for each row of the places that change, and column.
 """
 

@@ -3,6 +3,8 @@
 A frame is an interval of places; less what is excluded it is up to three (`spark.window.positions` draws them). Bounds
 of RANGE at a distance are found by bisection among the groups of peers, whose keys are looked at once each.
 
+What was measured against it is with `window_functions`; Arrow has no frames.
+
 With NULLS FIRST a NULL key is less, with NULLS LAST greater than all others, and peers of NULLs are NULLs. NaN is
 greater than all numbers, and NaN plus or minus a distance is NaN. Infinity less infinity is, as in PostgreSQL, whatever
 makes the frame larger. A bound beyond the type's last value lies behind all keys. A distance is cut to the key's scale,

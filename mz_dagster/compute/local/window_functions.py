@@ -4,6 +4,9 @@ Counts and sums are differences of running ones, exact as Python's integers wher
 floats in Python; the least and greatest of a span come from those of runs whose lengths are powers of two, two of which
 cover it. So a row costs the same however wide its frame is, but for lists and texts, which cost what they hold.
 
+Measured against it, with what `windowed` does around it, `row_number` of 2 million rows in 20,000
+partitions (`bench/column_operators.py`): 7.3 s, Polars 0.1 times that, DuckDB 0.21, both of one version.
+
 What PostgreSQL gives up a query for is an error of the row: a sum that its type cannot hold, `ntile` and `nth_value` of
 what is not positive, a text of more than a gigabyte.
 """

@@ -4,6 +4,8 @@ A partition is computed whole, before the interval and at each time that touches
 partitions are one table, a version being what functions see as a partition (`window_functions`). What versions differ
 in are the updates.
 
+Measured against it: see `window_functions`.
+
 Cost: a sort of the rows of all versions. Memory: some integers for each of these rows and each column.
 """
 

@@ -13,7 +13,8 @@ tuple of arguments.
 
 Kernels are `pyarrow.compute`'s and NumPy's, both of which are here anyway. Polars, DuckDB and DataFusion were measured
 against them (`bench/columns.py`, where the numbers are). Of a row that overflows they fail as a whole, and say neither
-which row it was nor PostgreSQL's error. What they spare, a third of what 200,000 rows take, is little beside what it
+which row it was nor PostgreSQL's error. An expression over 200,000 rows took 14 ms, row by row in Python 1,374, in
+Polars 8, in DuckDB 31. What they spare, a third of what 200,000 rows take, is little beside what it
 costs to read these.
 
 To add a kernel is to write a function in the file of its area, under `@strict` or `@lenient` with the function's name;
