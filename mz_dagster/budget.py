@@ -39,6 +39,11 @@ def _decoded_bytes() -> int:
 
 
 @cache
+def _returned_bytes() -> int:
+    return _memory() // 2
+
+
+@cache
 def _first_times() -> int:
     return max(10, _memory() >> 28)
 
@@ -183,6 +188,7 @@ class Budget:
         shared_hydrations: Unless so many collections hydrate: then workers begin at once, even in a process that has
             not stepped before.
         shared_updates: And so is what more updates change the inputs of.
+        returned_bytes: Of a query's rows, each as often as it is there, no more bytes are made: half of memory.
     """
 
     evaluated_updates: int = 200_000
@@ -256,6 +262,7 @@ class Budget:
     shared_objects: int = 16
     shared_hydrations: int = 100
     shared_updates: int = 200_000
+    returned_bytes: int = field(default_factory=_returned_bytes)
 
     @property
     def read_in_step(self) -> int:

@@ -46,6 +46,7 @@ _ASKED: dict[str, object] = {
     "SELECT count(*) FROM (SELECT x FROM many EXCEPT ALL SELECT x FROM one) AS e": [(_MANY - 32768,)],
 }
 _FEW = 5
+_TOO_MANY_ROWS = ("53200", f"memory does not hold the {_MANY} rows of the result")
 
 
 @pytest.fixture
@@ -82,6 +83,9 @@ def answered(connection: Connection, query: str) -> object:
 def test_queries_tell_here_what_is_wrong_with_the_data(local: Connection) -> None:
     filled(local)
     assert {query: answered(local, query) for query in _ASKED} == _ASKED
+    # However many copies there are, they are counted before they are made.
+    assert answered(local, "SELECT x FROM many") == answered(local, "SELECT * FROM many") == _TOO_MANY_ROWS
+    assert answered(local, "SELECT 1 / (g - 1) FROM words, many") == ("22012", "division by zero")
 
 
 @pytest.mark.parametrize("count", [_FEW, pytest.param(len(_ASKED), marks=pytest.mark.deep)])

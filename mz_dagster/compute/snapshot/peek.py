@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional
 from mz_dagster.compute.lookups.step_reads import stored_table
@@ -23,7 +24,7 @@ from mz_dagster.compute.spark.expressions.pure import plain_form
 from mz_dagster.compute.spark.operators import Read
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk.local_plans import LocalContents
-from mz_dagster.errors import DataError
+from mz_dagster.errors import DataError, OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
 from mz_dagster.plan.physical import SnapshotPlan
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+#: What a row takes at least, with what is made of it until it is handed out.
+_LEAST_ROW_BYTES = 128
 #: Rows that were found: few in Python, many in columns.
 Found = list[Row] | StoredRows
 
@@ -64,6 +67,19 @@ class NegativeMultiplicity(DataError):
     """A row of which there are fewer than none: a retraction of what was never there."""
 
     sqlstate = "XX001"
+
+
+class ResultTooLarge(OperationalError):
+    """Rows of which there are more copies than memory holds."""
+
+    sqlstate = "53200"
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"memory does not hold the {count} rows of the result",
+            detail="Many of them are copies of one row.",
+            hint="Group by the columns and count, or select DISTINCT.",
+        )
 
 
 def peek(session: SparkSession, read: Read, plan: SnapshotPlan, as_of: int) -> Found:
@@ -146,6 +162,10 @@ def found_rows(total: pa.Table, places: Sequence[int | str], columns: tuple[Colu
     Raises:
         DataError: As for `peek`.
     """
+    if total.column(ERROR).null_count == len(total):
+        _ensure_held(total)
+    else:  # which is all that is told, and no copies of rows are made for it
+        total = total.filter(pc.or_(pc.less(total.column(DIFF), 0), pc.is_valid(total.column(ERROR))))
     data = [total.column(place) for place in places]
     if len(total) <= AT_ONCE or not columns:
         ends = total.column(DIFF).to_pylist(), total.column(ERROR).to_pylist()
@@ -159,6 +179,20 @@ def found_rows(total: pa.Table, places: Sequence[int | str], columns: tuple[Colu
     found = StoredRows.of(data, columns)
     often = repeated(total.column(DIFF))
     return found if often is None else found.taken(often)
+
+
+def _ensure_held(rows: pa.Table) -> None:
+    """Returns if memory holds rows as often as their diffs say.
+
+    Raises:
+        ResultTooLarge: It does not.
+    """
+    often = pc.max(rows.column(DIFF)).as_py() or 0
+    if often * len(rows) * _LEAST_ROW_BYTES <= budget().returned_bytes:
+        return  # as always, but for rows of very many copies
+    count = sum(diff for diff in rows.column(DIFF).to_pylist() if diff > 0)
+    if count * max(_LEAST_ROW_BYTES, rows.nbytes // len(rows)) > budget().returned_bytes:
+        raise ResultTooLarge(count)
 
 
 def cells(column: pa.ChunkedArray) -> list[Any]:
