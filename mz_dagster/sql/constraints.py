@@ -271,7 +271,7 @@ def bind_present(
         f"SELECT n.{quoted(ORDINAL)}, o.* FROM {quoted(WrittenRows.name)} AS n JOIN {quoted(table)} AS o ON "
         + " AND ".join(f"n.{quoted(one)} = o.{quoted(one)}" for one in key.columns)
     )
-    return _over_numbered(query, columns, rows, resolver)
+    return _over_numbered(query, key, columns, rows, resolver)
 
 
 def bind_equal(
@@ -283,15 +283,17 @@ def bind_equal(
         f"SELECT a.{number}, b.{number} FROM {written} AS a JOIN {written} AS b ON a.{number} > b.{number} AND "
         + " AND ".join(f"a.{quoted(one)} = b.{quoted(one)}" for one in key.columns)
     )
-    return _over_numbered(query, columns, rows, resolver)
+    return _over_numbered(query, key, columns, rows, resolver)
 
 
 def _over_numbered(
-    query: str, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
+    query: str, key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
 ) -> BoundQuery:
-    numbered = RelationType((*columns.columns, Column(ORDINAL, INT8, False)))
-    written = WrittenRows.of(resolver, numbered, [(*row, number) for number, row in enumerate(rows)])
-    return bind_query(SqlText(query), written)
+    """Returns a query that reads the cells of a key of given rows, and the rows' numbers."""
+    places = [columns.names.index(name) for name in key.columns]
+    numbered = RelationType((*(columns.columns[i] for i in places), Column(ORDINAL, INT8, False)))
+    cells = [(*(row[i] for i in places), number) for number, row in enumerate(rows)]
+    return bind_query(SqlText(query), WrittenRows.of(resolver, numbered, cells))
 
 
 def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:
