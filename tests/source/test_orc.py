@@ -86,7 +86,7 @@ def test_each_type_is_what_sql_has_for_it(connection: Connection, tmp_path: Path
         (pa.array([[[1]]]), "bigint[]", 'Its column "c" is list'),
         (pa.array(["1"]), "integer", 'Its column "c" is string, which is not readable as integer.'),
         (pa.array([1], pa.timestamp("us")), "timestamptz", "which is not readable as timestamptz"),
-        (None, "integer", 'It has no column "c".'),
+        (None, "integer", 'It lacks column "c", and has the undeclared column "x".'),
         (pa.array([datetime(9999, 12, 31)]), "timestamp", "is out of range for nanosecond resolution"),
         (pa.array([datetime(1, 1, 1)]), "timestamp", "is out of range for nanosecond resolution"),
         (pa.array([[datetime(1, 1, 1)]]), "timestamp[]", "is out of range for nanosecond resolution"),
