@@ -124,7 +124,7 @@ class Records(Transactions):
             upgrade(copy)
             with copy.read() as state, self._database.write() as target:
                 own = target.execute(select(PROJECT.c.id)).scalar()
-                if own != id and any(
+                if (id is None or own != id) and any(
                     target.execute(select(one).limit(1)).first() is not None for one in (TIMELINE, OBJECT)
                 ):
                     raise CatalogTaken

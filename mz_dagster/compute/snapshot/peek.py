@@ -182,16 +182,16 @@ def found_rows(total: pa.Table, places: Sequence[int | str], columns: tuple[Colu
 
 
 def _ensure_held(rows: pa.Table) -> None:
-    """Returns if memory holds rows as often as their diffs say.
+    """Returns if memory holds the copies of rows that their diffs ask for, besides the rows, which it holds.
 
     Raises:
         ResultTooLarge: It does not.
     """
     often = pc.max(rows.column(DIFF)).as_py() or 0
-    if often * len(rows) * _LEAST_ROW_BYTES <= budget().returned_bytes:
+    if often <= 1 or often * len(rows) * _LEAST_ROW_BYTES <= budget().returned_bytes:
         return  # as always, but for rows of very many copies
     count = sum(diff for diff in rows.column(DIFF).to_pylist() if diff > 0)
-    if count * max(_LEAST_ROW_BYTES, rows.nbytes // len(rows)) > budget().returned_bytes:
+    if (count - len(rows)) * max(_LEAST_ROW_BYTES, rows.nbytes // len(rows)) > budget().returned_bytes:
         raise ResultTooLarge(count)
 
 
