@@ -69,6 +69,22 @@ class NotAllApplied(BadProjectFile):
         self.plan = plan
 
 
+def planned_changes(
+    catalog: Catalog,
+    definitions: CatalogDefinitions,
+    project: Project,
+    files: ProjectFiles,
+    rows: Sequence[ObjectRow],
+    *,
+    drop: bool,
+) -> ChangePlan:
+    """Returns `plan_changes`, of which sources are no part that would lose what only files told that are gone."""
+    plan = plan_changes(files, rows, definitions, drop=drop)
+    if not drop and (lost := irreplaceable_sources(plan, catalog, definitions, project)):
+        return plan_changes(files, rows, definitions, refused=lost)
+    return plan
+
+
 def apply_objects(
     catalog: Catalog, definitions: CatalogDefinitions, project: Project, files: ProjectFiles, *, drop: bool = False
 ) -> ChangePlan:
@@ -89,10 +105,7 @@ def apply_objects(
     rows = catalog.objects()
     _check_undecided(files, rows)
     files = over_altered(files, rows, definitions)
-    plan = plan_changes(files, rows, definitions, drop=drop)
-    if not drop and (lost := irreplaceable_sources(plan, catalog, definitions, project)):
-        plan = plan_changes(files, rows, definitions, refused=lost)
-    plan = replace(plan, replanned=anew)
+    plan = replace(planned_changes(catalog, definitions, project, files, rows, drop=drop), replanned=anew)
     waiting = [
         Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alterations
     ]

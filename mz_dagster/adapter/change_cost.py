@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mz_dagster.adapter.apply import over_altered
+from mz_dagster.adapter.apply import over_altered, planned_changes
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import Change, ChangePlan, plan_changes
 from mz_dagster.adapter.file_ids import name_of_file_id
-from mz_dagster.adapter.lost_files import irreplaceable_sources, lost_files
+from mz_dagster.adapter.lost_files import lost_files
 from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import load_project
@@ -108,10 +108,7 @@ def preview_changes(project: Project, *, drop: bool = False) -> tuple[ChangePlan
         definitions = CatalogDefinitions(catalog, project)
         anew = to_replan(catalog, definitions)
         files = over_altered(files, rows, definitions)
-        plan = plan_changes(files, rows, definitions, drop=drop)
-        if not drop and (refused := irreplaceable_sources(plan, catalog, definitions, project)):
-            plan = plan_changes(files, rows, definitions, refused=refused)
-        plan = replace(plan, replanned=anew)
+        plan = replace(planned_changes(catalog, definitions, project, files, rows, drop=drop), replanned=anew)
         sizes = {id: Size(stats.rows, stats.bytes) for id, (_, stats) in catalog.live_batch_counts().items()}
         lost = {one.name: lost_files(one, catalog, definitions, project) for one in plan.changes}
         return plan, _Estimate(project, plan, rows, sizes, lost).cost()

@@ -1,4 +1,4 @@
-"""What a project holds, as `mz-dagster run` prints it at its end and `status` does."""
+"""What a project holds, as `mz-dagster run` prints it at its end and `frontiers` does."""
 
 from __future__ import annotations
 
