@@ -16,7 +16,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,27 +176,17 @@ def remove_least_used(files: Iterable[tuple[float, int, Path]], most: int, until
 
 
 @contextmanager
-def scratch_folder(
-    parent: Path, prefix: str, about_to_remove: Callable[[Path], object] = lambda _: None
-) -> Iterator[Path]:
+def scratch_folder(parent: Path, prefix: str) -> Iterator[Path]:
     """Yields a new folder, which the block may rename and which else goes with it; removes those of killed processes.
 
     A folder is locked for as long as the process lives that has made it.
-
-    Args:
-        parent: Where it is.
-        prefix: With what the names of all of them begin.
-        about_to_remove: Hears of each that a killed process left.
     """
     make_folder(parent)
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with suppress(FileNotFoundError, BlockingIOError):
             number = _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            try:
-                about_to_remove(left)
-                shutil.rmtree(left, ignore_errors=True)
-            finally:
-                os.close(number)
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(number)
     made, number = _locked_folder(prefix, parent)
     try:
         yield made

@@ -89,6 +89,9 @@ class Catalog(
             made = upgrade(database, may_make=project is None)
             catalog = cls(database)
             found = catalog.project_id() if made and project is not None else None
+            if project is not None and made and found != project and catalog.restored_for == project:
+                catalog.complete_restore(project)  # the project is there, and whoever restored it was killed just then
+                found = project
             if project is not None and found != project:
                 raise OtherCatalog(str(parsed), project, found)
         except BaseException:

@@ -7,7 +7,7 @@ batches that are not live, and capabilities that expire.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,9 @@ from mz_dagster.liveness import this_process
 
 PORTION = 1000
 """How many rows are copied by one statement."""
+
+_RESTORING = "restoring-"
+"""With what the id of a catalog begins that a restore has filled and whose project does not have its folder yet."""
 
 _NOT_CARRIED = (WRITER, LEASE, LEASED_BATCH, COMPUTE_REPLICA, CHANGED)
 """Tables of what belongs to processes, and of what their own database notes for them."""
@@ -112,8 +115,8 @@ class Records(Transactions):
 
         Args:
             path: The copy; one of an older version is migrated in place.
-            id: The id of the project whose catalog this becomes; None to keep its own. A catalog that has it was
-                filled before, by who was killed before anything could use it, and is filled anew.
+            id: The id of the project whose catalog this becomes once `complete_restore` says that it is there; until
+                then the catalog is nobody's, and can be filled anew. None to keep its own.
 
         Raises:
             CatalogTaken: This catalog holds something already.
@@ -124,14 +127,33 @@ class Records(Transactions):
             upgrade(copy)
             with copy.read() as state, self._database.write() as target:
                 own = target.execute(select(PROJECT.c.id)).scalar()
-                if (id is None or own != id) and any(
+                if not (own or "").startswith(_RESTORING) and any(
                     target.execute(select(one).limit(1)).first() is not None for one in (TIMELINE, OBJECT)
                 ):
                     raise CatalogTaken
                 _copy_rows(state, target)
-                target.execute(update(PROJECT).values(id=id or own))
+                target.execute(update(PROJECT).values(id=own if id is None else f"{_RESTORING}{id}"))
         finally:
             copy.close()
+
+    def complete_restore(self, id: str, put_in_place: Callable[[], object] = lambda: None) -> None:
+        """Gives a catalog that was filled for a project that project's id, after what puts the project in its place.
+
+        Raises:
+            CatalogTaken: Another restore has filled it meanwhile; nothing was put in its place.
+        """
+        with self._database.write() as connection:
+            given = update(PROJECT).where(PROJECT.c.id == f"{_RESTORING}{id}").values(id=id)
+            if not connection.execute(given).rowcount:
+                raise CatalogTaken
+            put_in_place()
+
+    @property
+    def restored_for(self) -> str | None:
+        """The id of the project that a restore filled it for and did not say that it is there; None if none did."""
+        with self._database.read() as connection:
+            found = connection.execute(select(PROJECT.c.id)).scalar()
+        return None if found is None or not found.startswith(_RESTORING) else str(found).removeprefix(_RESTORING)
 
 
 def _copy_rows(source: Connection, target: Connection) -> None:

@@ -21,8 +21,9 @@ bytecode, links to folders, and the catalog's own file.
 A restore checks every hash before it makes anything, and makes the project, another one with an id of its own, in a
 hidden folder beside the one that it was asked for, which gets its name last. So whenever either is killed: a backup has
 no manifest and is refused, and a restore has not happened and can be repeated, which removes what the killed one left.
-In a database of its own the catalog is there before that folder has its name; so the shards in the folder bear the id
-that the catalog gets, and who removes the folder of a killed one takes the id over, and the catalog that has it.
+In a database of its own the catalog is there before that folder has its name, and is nobody's until then: a restore may
+fill it anew. It gets its project's id in a transaction around the naming; killed within it, the project is there, and
+who opens it first completes that (`Catalog.open`).
 Both are on disk when they are said to be done.
 """
 
@@ -32,7 +33,7 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ from mz_dagster.operations.quarantine import quarantine_of
 from mz_dagster.progress import task
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.object_store import Secret
-from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
+from mz_dagster.storage.ownership import check_place, claim_shards
 from mz_dagster.storage.read import LeaseLost
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shard_copy import CopiedFile, copy_file, copy_shard
@@ -197,19 +198,10 @@ def restore(
     manifest = read_manifest(source)
     progress(f"checking {len(manifest.files)} files, {manifest.bytes} bytes")
     verify(source, manifest)
-    ids = [secrets.token_hex(16)]
-
-    def take_over(left: Path) -> None:
-        if (id := owner_of(ShardFolder(left / STATE_FOLDER))) is not None:
-            ids.append(id)
-
     with _writing(root):
         make_folder(root.parent)
-        with _staging(root, take_over) as staging:
-            _make_project(source, manifest, root, staging, ids[-1], catalog_url, clock)
-            staging.chmod(0o755)
-            sync_files(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
-            staging.rename(root)  # an empty folder gives way
+        with _staging(root) as staging:
+            _make_project(source, manifest, root, staging, catalog_url, clock)
         sync(root.parent)
     return Restored(root, manifest)
 
@@ -293,34 +285,46 @@ def _set_catalog_aside(project: Project, clock: Clock) -> str:
     return f"in the quarantine: {', '.join(map(str, kept)) or 'there was none'}"
 
 
-def _staging(root: Path, about_to_remove: Callable[[Path], object] = lambda _: None) -> AbstractContextManager[Path]:
+def _staging(root: Path) -> AbstractContextManager[Path]:
     """Yields a new hidden folder beside `root`, which the block renames; removes those that killed restores left."""
-    return scratch_folder(root.parent, f".{root.name}.restoring-", about_to_remove)
+    return scratch_folder(root.parent, f".{root.name}.restoring-")
 
 
 def _make_project(
-    source: Path, manifest: Manifest, root: Path, staging: Path, id: str, catalog_url: str | None, clock: Clock
+    source: Path, manifest: Manifest, root: Path, staging: Path, catalog_url: str | None, clock: Clock
 ) -> None:
-    """Makes in `staging` the project, of an id, that is to be in `root`."""
+    """Makes the project that is to be in `root`, in `staging`, which gets that name last."""
     state = staging / STATE_FOLDER
-    url = CatalogUrl.of_file(state / "catalog.sqlite") if catalog_url is None else CatalogUrl.parse(catalog_url, root)
-    if url.file is not None and url.file.is_relative_to(root):
+    default = CatalogUrl.of_file(root / STATE_FOLDER / "catalog.sqlite")
+    url = default if catalog_url is None else CatalogUrl.parse(catalog_url, root)
+    if is_inside := url.file is not None and url.file.is_relative_to(root):
         url = CatalogUrl.of_file(staging / url.file.relative_to(root))
+    id = secrets.token_hex(16)
     state.mkdir(mode=0o700)
     ShardFolder(state).set_mark(id)
     copy = staging / f".{CATALOG}"
     _copy_files(source, manifest, {CATALOG: copy, STATE: state, PROJECT: staging})
-    with Catalog.open(url, clock=clock) as catalog:
-        catalog.fill_from(copy, id=id)
-        _check_shards(catalog)
-        claim_shards(catalog, ShardFolder(state))
-    make_tree_private(state)
-    copy.unlink()
+    with Catalog.open(CatalogUrl.of_file(copy), clock=clock) as copied:
+        _check_shards(copied)
     if catalog_url is not None:
         settings = staging / SETTINGS_FILE
         text = settings.read_text(encoding="utf-8") if settings.exists() else ""
         make_private_file(settings)  # the URL may hold a password
         settings.write_text(with_catalog(text, catalog_url), encoding="utf-8")
+
+    with Catalog.open(url, clock=clock) as catalog:
+        catalog.fill_from(copy, id=id)
+        if is_inside:
+            catalog.complete_restore(id)
+    copy.unlink()
+    make_tree_private(state)
+    staging.chmod(0o755)
+    sync_files(staging, (path.relative_to(staging).as_posix() for path in staging.rglob("*") if path.is_file()))
+    if is_inside:
+        staging.rename(root)  # an empty folder gives way
+    else:
+        with Catalog.open(url, clock=clock) as catalog:
+            catalog.complete_restore(id, lambda: staging.rename(root))
 
 
 def _copy_files(source: Path, manifest: Manifest, places: Mapping[str, Path]) -> None:

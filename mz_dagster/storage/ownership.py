@@ -73,6 +73,11 @@ def claim_shards(catalog: Catalog, place: ShardPlace) -> None:
     called, id = place.called(FOLDER), catalog.project_id()
     owner = owner_of(place)
     if owner is None:
+        if catalog.restored_for is not None:
+            raise ShardsElsewhere(
+                "the catalog is that of a restore that did not finish",
+                hint="Restore again, into any folder, or name another catalog.",
+            )
         listed = [row for row in catalog.collections() if place.has_shard(row.shard)]
         if not listed and any(stats.files for _, stats in catalog.live_batch_counts().values()):
             raise ShardsElsewhere(

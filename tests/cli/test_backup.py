@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from mz_dagster.adapter import Engine, Project, Session
-from mz_dagster.catalog import CatalogTaken, CatalogUrl, UnknownCapability
+from mz_dagster.catalog import Catalog, CatalogTaken, CatalogUrl, UnknownCapability
 from mz_dagster.cli import main
+from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import Antichain
 from mz_dagster.operations.backup import FolderInTheWay, backup, restore
 from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.manifest import MANIFEST, BackupUnusable, read_manifest
+from mz_dagster.storage.ownership import ShardsElsewhere
 from mz_dagster.storage.spark import SparkConfig
 from tests.cli.raw_catalog import url_of
 from tests.cli.small_project import Contents, contents, follow, land, make_project, write
@@ -343,9 +346,45 @@ def test_a_restore_that_was_killed_once_its_catalog_was_filled_is_repeated(
     for moment in moments:
         assert killed("restore", str(saved), str(tmp_path / "new"), str(moment), url)
         assert not (tmp_path / "new").exists()
-    with pytest.raises(CatalogTaken):  # whoever else asks for it
-        restore(saved, tmp_path / "another", catalog_url=url)
+    (tmp_path / "another").mkdir()
+    (tmp_path / "another" / "mz.toml").write_text(f'[catalog]\nurl = "{url}"\n')
+    with pytest.raises(ShardsElsewhere, match="did not finish"), Engine(Project.load(tmp_path / "another")):
+        pass
     assert contents(Project.load(restore(saved, tmp_path / "new", catalog_url=url).root)) == healthy[1]
+    with pytest.raises(CatalogTaken):
+        restore(saved, tmp_path / "third", catalog_url=url)
+    assert not (tmp_path / "third").exists()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_restore_that_failed_once_its_catalog_was_filled_is_repeated_into_any_folder(
+    url: str, healthy: tuple[Project, Contents], saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mz_dagster.operations.backup.sync_files", full)
+        with pytest.raises(OperationalError, match="No space left"):
+            restore(saved, tmp_path / "new", catalog_url=url)
+    assert not any(tmp_path.iterdir())
+    assert contents(Project.load(restore(saved, tmp_path / "other", catalog_url=url).root)) == healthy[1]
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_restored_project_whose_catalog_did_not_hear_of_it_is_completed_when_it_is_opened(
+    url: str, healthy: tuple[Project, Contents], saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def put_in_place(self: Catalog, id: str, name: Callable[[], object] = lambda: None) -> None:
+        name()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Catalog, "complete_restore", put_in_place)
+        made = restore(saved, tmp_path / "new", catalog_url=url).root
+    with Engine(Project.load(made)):
+        assert contents(Project.load(made)) == healthy[1]
+    with pytest.raises(CatalogTaken):
+        restore(saved, tmp_path / "third", catalog_url=url)
 
 
 def test_a_restore_leaves_alone_what_a_living_one_makes(saved: Path, tmp_path: Path) -> None:
