@@ -85,7 +85,6 @@ from mz_dagster.storage.ownership import check_place, claim_shards, owner_of
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import Gain, Ledger, Source
-from mz_dagster.storage.source.table_source import TableSource
 from mz_dagster.storage.spark import SparkConfig
 
 logger = logging.getLogger("mz_dagster.engine")
@@ -416,21 +415,22 @@ class Engine:
         lines = (polled.reason, *(f'"{names[id]}" cannot be polled: {told[id]}' for id in failures))
         return replace(polled, reason="; ".join(lines), failures=failures, changed=frozenset(changed))
 
-    def reset(self, id: GlobalId, source: TableSource) -> None:
-        """Binds the newest version of a table, to be reached from what the source holds, whatever was bound between.
+    def bind(self, id: GlobalId, gain: Callable[[int | None], Gain]) -> None:
+        """Mints a tick at which a source gains what `gain` returns, given the last tick, unless that is nothing.
 
         Raises:
-            OperationalError: The table cannot be read, or others minted ticks again and again; nothing was bound.
+            OperationalError: As `gain`, or others minted ticks again and again; nothing was bound.
         """
         timeline = str(self.catalog.collection(id).timeline)
         for _ in range(_POLL_TRIES):
             last, now = self.catalog.last_tick(timeline), self.now(timeline)
-            minted = self._mint(timeline, now, last, {id: source.reset()}, None)
+            if not (gained := gain(last)):
+                return
+            minted = self._mint(timeline, now, last, {id: gained}, None)
             if minted.is_raced:
                 continue
             if minted.tick is None:
                 raise OperationalError(minted.reason, hint="Try again once the timeline has gone on.")
-            self.catalog.note_polls({id: None})
             return
         raise OperationalError(f'others minted ticks of timeline "{timeline}" again and again', hint="Try again.")
 

@@ -81,6 +81,7 @@ from mz_dagster.catalog.replica import CatalogState
 from mz_dagster.catalog.roles import EVERYBODY
 from mz_dagster.catalog.rows import (
     COMMENTS,
+    DROPPED_ERRORS,
     INLINED,
     KEEPER,
     KINDS,
@@ -138,6 +139,7 @@ from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 __all__ = [
     "BOUND_SHAPES",
     "COMMENTS",
+    "DROPPED_ERRORS",
     "EVERYBODY",
     "INLINED",
     "KEEPER",

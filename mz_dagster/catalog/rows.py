@@ -94,6 +94,8 @@ class BoundFile:
 
 Offset = Mapping[str, object]
 """Where a source stands: JSON of its transport's own making, which nobody else looks into."""
+#: What an offset of a source of files has, by which its errors end: how many they were.
+DROPPED_ERRORS = "dropped_errors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +106,18 @@ class Binding:
         source: The source.
         tick: The time at which that takes effect.
         files: In the order in which they are to be read.
-        offset: Up to where it is read; None if its transport has no offsets.
+        offset: Up to where it is read; None if its transport has no offsets. Of a source of files, that its errors end.
     """
 
     source: GlobalId
     tick: int
     files: tuple[BoundFile, ...] = ()
     offset: Offset | None = None
+
+    @property
+    def drops_errors(self) -> bool:
+        """Whether it is the end of the errors that the source had before it."""
+        return self.offset is not None and DROPPED_ERRORS in self.offset
 
 
 @dataclass(frozen=True, slots=True)

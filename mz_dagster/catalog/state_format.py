@@ -18,7 +18,7 @@ from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
 from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.version import __version__, is_later
 
-FORMAT = 3
+FORMAT = 4
 """The format that this release reads and writes."""
 
 
@@ -30,7 +30,13 @@ def _may_remember(_: Connection) -> None:
     """Changes nothing: from format 3 on sources of changes may have a memory of their keys, and none has yet."""
 
 
-STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType({1: _may_inline, 2: _may_remember})
+def _may_drop_errors(_: Connection) -> None:
+    """Changes nothing: from format 4 on sources of files may have bindings that end errors, and none has yet."""
+
+
+STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
+    {1: _may_inline, 2: _may_remember, 3: _may_drop_errors}
+)
 """What brings a state of each older format to the next one, by that format."""
 
 

@@ -134,12 +134,11 @@ class Ticks(Transactions):
         with self._database.read() as connection:
             rows = connection.execute(files.order_by(file.tick, file.position)).all()
             reached = connection.execute(offsets.order_by(offset.tick)).all()
-        if reached:
-            return tuple(_reaching(row) for row in reached)
-        return tuple(
+        found = [
             Binding(source, tick, tuple(map(_file_of, group)))
             for tick, group in groupby(rows, key=lambda row: int(row.tick))
-        )
+        ]
+        return tuple(sorted([*found, *map(_reaching, reached)], key=lambda one: one.tick))
 
     def last_binding(self, source: GlobalId, before: int | None = None) -> Binding | None:
         """Returns the last binding of a source whose transport has offsets, or the last one before a tick; or None."""

@@ -238,7 +238,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     rebuild.set_defaults(command=_rebuild)
 
-    reread = commands.add_parser("reread", help="read all files of a damaged source again, into the same collection")
+    reread = commands.add_parser(
+        "reread",
+        help="read all files of a damaged source again, into the same collection",
+        description="Reads all files of a damaged source again, into the same collection. A source with errors of its "
+        'data is not damaged: mz-dagster sql -c "ALTER SOURCE name DROP ERRORS" has it go on without them.',
+    )
     reread.add_argument("name", metavar="SOURCE", help="the source, by name or id")
     reread.set_defaults(command=_reread)
 

@@ -71,6 +71,7 @@ from mz_dagster.sql.session_statements import (
 )
 from mz_dagster.sql.statement_parser import parse, parse_statement
 from mz_dagster.sql.statements import (
+    AlterDropErrors,
     AlterRename,
     AlterReset,
     AlterRetainHistory,
@@ -126,6 +127,7 @@ from mz_dagster.sql.writes import (
 __all__ = [
     "ISOLATION_LEVELS",
     "RESERVED_COLUMNS",
+    "AlterDropErrors",
     "AlterRename",
     "AlterReset",
     "AlterRetainHistory",

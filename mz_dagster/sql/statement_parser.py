@@ -22,7 +22,7 @@ from mz_dagster.sql.connection_statements import (
 )
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.cursor_statements import parse_close, parse_declare, parse_fetch
-from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, suggestion
+from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, WrongObjectKind, suggestion
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
@@ -46,6 +46,7 @@ from mz_dagster.sql.setting_statement import (
 from mz_dagster.sql.sink_statement import parse_create_sink
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
+    AlterDropErrors,
     AlterRename,
     AlterReset,
     AlterRetainHistory,
@@ -350,7 +351,17 @@ def _drop(cursor: TokenCursor, common: Common) -> Drop | DropRole:
 
 def _alter(
     cursor: TokenCursor, common: Common
-) -> AlterConnection | AlterRename | AlterReset | AlterRetainHistory | AlterRole | AlterSecret | AlterTable | AlterType:
+) -> (
+    AlterConnection
+    | AlterDropErrors
+    | AlterRename
+    | AlterReset
+    | AlterRetainHistory
+    | AlterRole
+    | AlterSecret
+    | AlterTable
+    | AlterType
+):
     cursor.expects("alter")
     if cursor.sees("role|user"):
         return parse_alter_role(cursor, common)
@@ -391,6 +402,15 @@ def _alter(
         cursor.expects("retain", "history")
         cursor.expects_symbol(")")
         return AlterRetainHistory(*common, kind, name, None, if_exists)
+    if kind != "table" and cursor.accepts("drop", "errors"):
+        if kind != "source":
+            raise WrongObjectKind(
+                f'DROP ERRORS is for sources, and "{name}" is altered as a {kind}',
+                detail="What is computed has the errors of what it reads, and they go with them.",
+                hint="Alter the source; mz_internal.mz_errors tells which has errors.",
+                position=name.offset + 1,
+            )
+        return AlterDropErrors(*common, name, if_exists)
     if kind == "table" and not cursor.sees("set"):
         return parse_alter_table(cursor, common, name, if_exists)
     if not cursor.accepts("set"):

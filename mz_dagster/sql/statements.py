@@ -416,6 +416,14 @@ class AlterReset(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class AlterDropErrors(Statement):
+    """`ALTER SOURCE name DROP ERRORS`."""
+
+    name: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AlterRetainHistory(Statement):
     """`ALTER ... SET (RETAIN HISTORY FOR '...')`; `retain_history_ms` is None after `RESET`."""
 

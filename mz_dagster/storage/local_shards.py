@@ -408,8 +408,17 @@ class LocalShards:
             raise self._failed(collection, [batch], files, error) from error
         return pa.concat_tables(found)
 
-    def errors(self, collection: CollectionRow, batches: Sequence[Batch], *, upper: int | None = None) -> pa.Table:
-        """Returns time, diff and error of the batches' updates of the error part; opens no file that holds none.
+    def errors(
+        self,
+        collection: CollectionRow,
+        batches: Sequence[Batch],
+        *,
+        upper: int | None = None,
+        columns: Sequence[str] | None = (),
+    ) -> pa.Table:
+        """Returns the batches' updates of the error part; opens no file that holds none.
+
+        They are time, diff and error, with some of the collection's columns, or with all for None.
 
         Raises:
             BatchIncomplete: As in `read`.
@@ -417,7 +426,7 @@ class LocalShards:
         """
         holding = [batch for batch in batches if batch.stats.errors]
         files = [one for one in self.files(collection, holding) if one.errors]
-        return self.read_files(collection, holding, files, upper=upper, columns=(), condition=pc.scalar(False))
+        return self.read_files(collection, holding, files, upper=upper, columns=columns, condition=pc.scalar(False))
 
     def consolidate(
         self, collection: CollectionRow, frame: pa.Table, as_of: int, *, columns: Sequence[str] | None = None

@@ -213,7 +213,7 @@ RELATIONS = (
         """
         id               text     the source
         name             text?    its name
-        bindings_read    bigint   how many files, or offsets, it contains
+        bindings_read    bigint   how many files, or offsets, it contains, and how often its errors were dropped
         bindings_unread  bigint   how many are bound to ticks that no step has closed yet
         waiting          bigint?  how many there are that no tick binds; NULL if that cannot be told
         bound_at         bigint?  the newest tick at which anything is bound

@@ -1,16 +1,19 @@
-"""ALTER of a name, of the history that is kept, and of where a source or sink stands."""
+"""ALTER of a name, of the history that is kept, of where a source or sink stands, and of a source's errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mz_dagster.adapter.dropping_errors import dropped_errors
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import named, refuse_in_block
 from mz_dagster.errors import ProgrammingError
-from mz_dagster.sql import AlterRename, AlterReset, AlterRetainHistory
+from mz_dagster.notices import tell
+from mz_dagster.sql import AlterDropErrors, AlterRename, AlterReset, AlterRetainHistory
 from mz_dagster.sql.errors import WrongObjectKind
+from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.source.table_source import TableSource
 
 #: The kinds of objects that PostgreSQL's ALTER TABLE renames.
@@ -57,8 +60,33 @@ def reset(context: Context, statement: AlterReset, _: Sequence[object]) -> Resul
                 hint="Put files back that are gone or changed, or drop the source and create it anew.",
                 position=statement.name.offset + 1,
             )
-        names.engine.reset(row.id, source)
+        names.engine.bind(row.id, lambda _: source.reset())
+        names.engine.catalog.note_polls({row.id: None})
     return Result(f"ALTER {statement.kind.upper()}")
+
+
+def drop_errors(context: Context, statement: AlterDropErrors, _: Sequence[object]) -> Result:
+    """Has a source go on without the records that it could not read, and tells which they are.
+
+    Raises:
+        WrongObjectKind: It is no source of files.
+    """
+    row = named(context.names, statement.name, "source", statement.if_exists)
+    if row is not None:
+        engine = context.names.engine
+        if not isinstance(engine.definitions.source(row.id), FileSource):
+            raise WrongObjectKind(
+                f'errors of source "{statement.name}" cannot be dropped',
+                detail="It is what its table says: an error goes with the row that makes it.",
+                hint="Correct or delete the row in the table.",
+                position=statement.name.offset + 1,
+            )
+        dropped = dropped_errors(engine, row.id)
+        count = "1 error" if dropped.total == 1 else f"{dropped.total} errors"
+        more = f" And {dropped.distinct - len(dropped.texts)} more." if dropped.distinct > len(dropped.texts) else ""
+        detail = " ".join(f"{text.partition(' ')[2]}." for text in dropped.texts) + more
+        tell(f'dropped {count} of source "{statement.name}"', detail=detail or None)
+    return Result("ALTER SOURCE")
 
 
 def alter_retain_history(context: Context, statement: AlterRetainHistory, _: Sequence[object]) -> Result:

@@ -29,6 +29,7 @@ from mz_dagster.adapter.sequence.subscribe import subscribe
 from mz_dagster.adapter.sequence.truncate import truncate
 from mz_dagster.adapter.sequence.update import update
 from mz_dagster.sql import (
+    AlterDropErrors,
     AlterRename,
     AlterReset,
     AlterRetainHistory,
@@ -164,6 +165,7 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.DEFINES, drop, Drop),
     **_of(Effect.DEFINES, alter.rename, AlterRename),
     **_of(Effect.DEFINES, alter.reset, AlterReset),
+    **_of(Effect.DEFINES, alter.drop_errors, AlterDropErrors),
     **_of(Effect.DEFINES, alter.alter_retain_history, AlterRetainHistory),
     **_of(Effect.DEFINES, alter_table, AlterTable),
     **_of(Effect.DEFINES, alter_type, AlterType),

@@ -228,6 +228,12 @@ class StepReads:
             )
         return stored_table(self._here, row, batches, lower, upper, used, where, condition, over)
 
+    def error_table(self, id: GlobalId, upper: int) -> pa.Table:
+        """Returns the error part of a collection's updates before `upper`, read in this process."""
+        found = self._here.errors(self._rows[id], self._listed(id, None, upper), upper=upper, columns=None)
+        self._count(len(found))
+        return found
+
     def kept_table(
         self,
         key: Hashable,

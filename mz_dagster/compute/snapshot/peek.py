@@ -6,6 +6,7 @@ Its answer is exact or an error: an error part that does not sum to zero is rais
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,15 @@ _LEAST_ROW_BYTES = 128
 Found = list[Row] | StoredRows
 
 
+_HINT = "It heals when the row that causes it is corrected or deleted."
+#: How an error of a record in a file ends (`source.record`), and what takes it back.
+_IN_FILE = re.compile(r' \(file ".*", (?:line|row) \d+(?:, column ".*")?\)$', re.DOTALL)
+_IN_FILE_HINT = (
+    "With a key, its next record takes it back; "
+    "ALTER SOURCE ... DROP ERRORS has the source go on without what it cannot read."
+)
+
+
 class CollectionHasErrors(DataError):
     """An error that is part of what was read; its SQLSTATE is that of the error in the data."""
 
@@ -58,7 +68,7 @@ class CollectionHasErrors(DataError):
             message,
             detail=f"It is an error of the data, with SQLSTATE {code}."
             + (f" There are {others} more." if others else ""),
-            hint="It heals when the row that causes it is corrected or deleted.",
+            hint=_IN_FILE_HINT if _IN_FILE.search(message) else _HINT,
         )
         self.sqlstate = code
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,13 @@ from mz_dagster.compute.step.local_ingest import (
     local_ingest,
     why_ingested_by_spark,
 )
+from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.formalism import GlobalId
+from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope import debezium, none, upsert
+from mz_dagster.storage.envelope.dropped_errors import without_dropped, without_dropped_by_spark
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.shards import Shards
 from mz_dagster.storage.source import ChangeSource, FileSource, Source
@@ -36,6 +39,65 @@ if TYPE_CHECKING:
 
 @contextmanager
 def ingested(
+    row: CollectionRow,
+    source: Source,
+    bindings: Sequence[Binding],
+    before: Binding | None,
+    reads: StepReads,
+    spark: SparkUse,
+    *,
+    has_prior: bool,
+    memory: CollectionRow | None,
+    shared: dict[GlobalId, FreshRecords],
+) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
+    """Makes what `_ingested` does; of errors that bindings drop, their ends."""
+
+    def held() -> pa.Table:
+        lower = bindings[0].tick
+        return consolidated(reads.error_table(row.id, lower), lower - 1)
+
+    read = [one for one in bindings if not one.drops_errors]
+    found: AbstractContextManager[DataFrame | pa.Table | pa.RecordBatchReader] = nullcontext(_nothing(row))
+    if read:
+        found = _ingested(row, source, read, before, reads, spark, has_prior=has_prior, memory=memory, shared=shared)
+    with found as updates:
+        yield _with_ends(row, bindings, updates, held, spark, memory)
+
+
+def _with_ends(
+    row: CollectionRow,
+    bindings: Sequence[Binding],
+    updates: DataFrame | pa.Table | pa.RecordBatchReader,
+    held: Callable[[], pa.Table],
+    spark: SparkUse,
+    memory: CollectionRow | None,
+) -> DataFrame | pa.Table | pa.RecordBatchReader:
+    """Returns the updates that bindings make, with those that drop errors, of the updates that all others make.
+
+    Args:
+        row: The collection. What keys were told has no errors.
+        bindings: Those of the interval.
+        updates: What the files make.
+        held: Returns the errors before the interval, consolidated.
+        spark: Has a session, if the updates are a frame.
+        memory: As `_ingested` says.
+    """
+    ticks = [one.tick for one in bindings if one.drops_errors]
+    if not ticks or (memory is not None and row.id == memory.id):
+        return updates
+    assert not isinstance(updates, pa.RecordBatchReader), "what drops errors reads files"
+    if isinstance(updates, pa.Table):
+        return without_dropped(updates, held(), ticks, bindings[0].tick)
+    before = Handover(spark).to_spark(held(), RelationType(row.columns)).toDF(*updates.columns)
+    return without_dropped_by_spark(updates, before, ticks, bindings[0].tick)
+
+
+def _nothing(row: CollectionRow) -> pa.Table:
+    return update_schema(row.columns).empty_table()
+
+
+@contextmanager
+def _ingested(
     row: CollectionRow,
     source: Source,
     bindings: Sequence[Binding],
@@ -202,7 +264,7 @@ def _before(
 @contextmanager
 def ingested_again(
     row: CollectionRow, source: Source, bindings: Sequence[Binding], spark: SparkUse, memory: CollectionRow | None
-) -> Iterator[DataFrame | pa.Table]:
+) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
     """Makes the updates of a source's whole collection, of all its bindings from the first on: see `ingested`.
 
     Args:
@@ -213,9 +275,17 @@ def ingested_again(
         memory: As `ingested` says.
     """
     if isinstance(source, ChangeSource):
-        yield source.updates(bindings, None, lambda _: update_schema(row.columns).empty_table(), row.columns)
+        yield source.updates(bindings, None, lambda _: _nothing(row), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
+    with _read_again(row, source, [one for one in bindings if not one.drops_errors], spark, memory) as updates:
+        yield _with_ends(row, bindings, updates, lambda: _nothing(row), spark, memory)
+
+
+@contextmanager
+def _read_again(
+    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], spark: SparkUse, memory: CollectionRow | None
+) -> Iterator[DataFrame | pa.Table]:
     if not (why := why_ingested_by_spark(source, bindings)):
         yield first_updates(row, source, bindings, memory)
         return

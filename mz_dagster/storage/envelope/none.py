@@ -1,7 +1,7 @@
 """ENVELOPE NONE: every record is a row, for good.
 
 The collection is append-only, `monotonic` in the plan's word: `updates` never retracts. A malformed record is a
-row of the error part and stays one.
+row of the error part, and stays one until errors are dropped (`dropped_errors`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ A record frame has, per record:
 A malformed record is data. With the envelope `upsert` it takes the place of its key's row, until the next record of
 that key. If the key itself cannot be decoded, is null or has a NULL column, the error stands under the NULL key (all of
 the key's columns are NULL) until a record comes whose key and value are null. With the envelope `none` an error stays
-for good, as a row does.
+until errors are dropped (`envelope.dropped_errors`).
 """
 
 from __future__ import annotations
