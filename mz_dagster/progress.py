@@ -9,10 +9,11 @@ What is long is shown every second, so that also a task is seen of which no part
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
@@ -241,7 +242,7 @@ class _OpenTasks:
     def add(self, task: Task) -> None:
         with self._lock:
             self._tasks.add(task)
-            if self._thread is None or not self._thread.is_alive():  # after a fork there is none
+            if self._thread is None:
                 self._thread = Thread(target=self._look, name="mz-progress", daemon=True)
                 self._thread.start()
 
@@ -250,18 +251,32 @@ class _OpenTasks:
             self._tasks.discard(task)
 
     def _look(self) -> None:
-        while not _never.wait(_LOOK_S):
+        while True:
+            SYSTEM_CLOCK.sleep(_LOOK_S)
             with self._lock:
                 if not self._tasks:
                     self._thread = None
                     return
                 tasks = list(self._tasks)
             for one in tasks:
-                one.show()
+                try:
+                    one.show()
+                except Exception:  # a reporter's: the others' tasks are shown all the same
+                    _logger.exception("cannot show how far %s is", one.name)
+                    self.remove(one)
 
 
-_never = Event()
+_logger = logging.getLogger("mz_dagster.progress")
 _open = _OpenTasks()
+
+
+def _begin_anew() -> None:
+    """Forgets what a fork has copied: another process's tasks, and a lock that a thread of it may hold."""
+    global _open
+    _open = _OpenTasks()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager
@@ -275,14 +290,14 @@ def task(name: str, total: int, unit: Unit) -> Iterator[Task]:
         >>> told[0].partition(",")[0]
         'compaction: 5 of 20 rows'
     """
-    opened = Task(name, total, unit)
-    token = _current.set(opened)
-    _open.add(opened)
+    opened, around = Task(name, total, unit), _current.get()
     try:
+        _current.set(opened)
+        _open.add(opened)
         yield opened
     finally:
+        _current.set(around)
         _open.remove(opened)
-        _current.reset(token)
         opened.end()
 
 

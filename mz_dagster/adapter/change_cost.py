@@ -60,7 +60,7 @@ class Hydration:
         waits_for: Those of `reads` that hydrate in the same step, before it.
         states: Its arrangements, each as the operator that makes it and the operator's kind, as in EXPLAIN.
         freed: What the old object and its states hold and give back.
-        lost_files: How many files the old source has read that are gone: nobody can read them again.
+        lost_files: How many files the old source has read that are not found: nobody can read them again.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Files that a source has read and that are gone: one that takes its place could not read them again.
+"""Files that a source has read and that are not found: one that takes its place could not read them again.
 
 Files may go once they are sealed, so what only they told is in the source's collection alone. Therefore such a source
 is not replaced unless that is asked for, as a table is not, whose rows exist nowhere else.
@@ -13,24 +13,30 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error
-from mz_dagster.storage.source import FileSource, SourceUnreadable
+from mz_dagster.storage.source import FileSource
 
 
 def lost_files(change: Change, catalog: Catalog, definitions: CatalogDefinitions, project: Project) -> int:
-    """Returns how many of the files that a source has read are neither where it nor where the new one reads."""
+    """Returns how many of the files that a source has read are found neither where it nor where the new one reads."""
+    return _lost(change, catalog, definitions, project)[0]
+
+
+def _lost(
+    change: Change, catalog: Catalog, definitions: CatalogDefinitions, project: Project
+) -> tuple[int, dict[str, None]]:
+    """Returns that, and why it could not be looked in a place."""
+    unread: dict[str, None] = {}
     if change.action is not Action.REPLACE or change.old is None or change.old.kind != "source":
-        return 0
-    gone = set(catalog.bound_files(change.old.id))
+        return 0, unread
+    lost = set(catalog.bound_files(change.old.id))
     for definition in (definitions.definition_of(change.old), change.object.definition):
         try:
             source = source_of(definition, project)
-            if gone and isinstance(source, FileSource):
-                gone -= source.ready().keys()
-        except SourceUnreadable:
-            pass  # nothing of it is there
-        except Error:
-            pass  # nor if settings do not let it be read any more
-    return len(gone)
+            if lost and isinstance(source, FileSource):
+                lost -= source.ready().keys()
+        except Error as error:  # nothing can be read there, or settings do not let it be read any more
+            unread[error.message] = None
+    return len(lost), unread
 
 
 def irreplaceable_sources(
@@ -39,12 +45,14 @@ def irreplaceable_sources(
     """Returns why sources are not replaced, by their names."""
     found = {}
     for change in plan.changes:
-        if count := lost_files(change, catalog, definitions, project):
+        count, unread = _lost(change, catalog, definitions, project)
+        if count:
             one = change.object
-            said = "1 file that it has read is" if count == 1 else f"{count} files that it has read are"
+            files = "1 file" if count == 1 else f"{count} files"
+            detail = f"It is to be made anew because {change.reason}. Only what is found now would be read again."
             found[one.name] = BadProjectFile(
-                f'{one.path}:{one.line}: source "{one.name}" is not replaced: {said} gone',
-                detail=f"It would read only what is there now, for {change.reason}; the rest exists nowhere else.",
+                f'{one.path}:{one.line}: source "{one.name}" is not replaced: {files} that it has read cannot be found',
+                detail=" ".join([detail, *(f"{said[0].upper()}{said[1:]}." for said in unread)]),
                 hint='Put them back, or change it back; "mz-dagster apply --drop" replaces it all the same.',
             )
     return found

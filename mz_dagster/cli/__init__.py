@@ -587,7 +587,8 @@ def _plan(options: argparse.Namespace) -> int:
         )
     for one in cost.hydrations:
         if one.lost_files:
-            print(f"\nWARNING: {one.lost_files} files that {one.name} has read are gone; what only they told is lost")
+            lost = f"{one.lost_files} files that {one.name} has read cannot be found"
+            print(f"\nWARNING: {lost}; what only they told is lost")
     if plan.faults:
         return 1
     return 3 if options.check and plan.changed else 0

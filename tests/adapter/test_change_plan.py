@@ -248,14 +248,20 @@ def test_a_source_reads_its_files_and_a_changed_one_reads_them_again(tmp_path: P
     plan, cost = preview_changes(project)
     assert (plan.replaced, cost.hydrations) == ((), ())
     fault, reader = plan.faults
-    assert fault.error.message.endswith('/o.sql:1: source "o" is not replaced: 1 file that it has read is gone')
+    assert fault.error.message.endswith('/o.sql:1: source "o" is not replaced: 1 file that it has read cannot be found')
+    assert str(fault.error.detail).startswith("It is to be made anew because its definition changed.")
     assert ("apply --drop" in str(fault.error.hint), reader.waits_for) == (True, "o")
     with Engine(project) as engine:
-        with pytest.raises(NotAllApplied, match="1 file that it has read is gone"):
+        with pytest.raises(NotAllApplied, match="1 file that it has read cannot be found"):
             engine.apply()
         id = engine.catalog.id_of("o")
         assert id is not None
         assert engine.catalog.bound_files(id).keys() == {"1.jsonl", "2.jsonl"}
+    landing.rename(tmp_path / "elsewhere")
+    (fault, _) = preview_changes(project)[0].faults
+    assert "2 files that it has read cannot be found" in fault.error.message
+    assert str(fault.error.detail).endswith(f'Folder "{landing}" does not exist.')
+    (tmp_path / "elsewhere").rename(landing)
     _, cost = preview_changes(project, drop=True)
     assert [(one.reads, one.lost_files) for one in cost.hydrations if one.name == "o"] == [
         (("1 file in landing/o",), 1)

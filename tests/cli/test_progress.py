@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,6 +30,8 @@ from mz_dagster.storage.spark.task_progress import tell_tasks
 from tests.budgets import SetBudget
 from tests.cli.small_project import make_project, write
 
+ROOT = Path(__file__).resolve().parents[2]
+
 Seen = dict[str, tuple[int, int, str]]
 
 
@@ -50,6 +54,13 @@ class Recorder:
     def end(self, task: Task) -> None:
         with self._lock:
             self.open.discard(task)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = SYSTEM_CLOCK.monotonic_ms() + 30_000
+    while not holds():
+        assert SYSTEM_CLOCK.monotonic_ms() < end
+        threading.Event().wait(0.01)
 
 
 @pytest.fixture
@@ -92,10 +103,38 @@ def test_lines_tell_each_task_every_so_often(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_task_that_nobody_advances_is_shown(monkeypatch: pytest.MonkeyPatch, recorder: Recorder) -> None:
     monkeypatch.setattr(mz_dagster.progress, "_LOOK_S", 0.01)
     with task("v", 10, "rows"):
-        end = SYSTEM_CLOCK.monotonic_ms() + 30_000
-        while "v" not in recorder.last and SYSTEM_CLOCK.monotonic_ms() < end:
-            threading.Event().wait(0.01)
+        wait_until(lambda: "v" in recorder.last)
     assert recorder.last == {"v": (0, 10, "rows")}
+
+
+def test_a_reporter_that_fails_keeps_no_other_task_from_being_shown(
+    monkeypatch: pytest.MonkeyPatch, recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Recorder):
+        def show(self, task: Task) -> None:
+            raise OSError("the terminal is gone")
+
+    monkeypatch.setattr(mz_dagster.progress, "_LOOK_S", 0.01)
+    with task("v", 10, "rows"), reported_to(Broken()), task("broken", 10, "rows"):
+        wait_until(lambda: "cannot show how far broken is" in caplog.text)
+        recorder.last.clear()
+        wait_until(lambda: "v" in recorder.last)
+
+
+FORKED = """
+import os, sys
+from mz_dagster import progress
+with progress.task("parent", 1, "rows"), progress._open._lock:
+    if not os.fork():
+        with progress.task("child", 1, "rows"):
+            os._exit(0 if progress._open._thread.is_alive() else 1)
+    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+def test_a_fork_shows_its_own_tasks() -> None:
+    forked = subprocess.run([sys.executable, "-c", FORKED], cwd=ROOT, timeout=60, check=False)
+    assert forked.returncode == 0
 
 
 def test_threads_with_a_copy_of_the_context_advance_the_task_and_only_in_its_unit(recorder: Recorder) -> None:
@@ -184,6 +223,23 @@ def test_what_hydrates_in_portions_has_done_what_is_computed(
     assert {1000, 2000, 3000, 4000} <= set(done)
     assert done == sorted(done)
     assert done[-1] == recorder.last[f'hydrating "{name}"'][1]
+
+
+def test_a_collection_that_is_read_twice_counts_once(
+    tmp_path: Path, recorder: Recorder, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_budget(portion_rows=1000)
+    monkeypatch.setattr(portions, "_LEAST", 1000)
+    with connect(tmp_path) as connection:
+        cursor = connection.cursor()
+        for name in ("t", "u"):
+            cursor.execute(f"CREATE TABLE {name} (a integer, b integer)")
+            cursor.execute(f"INSERT INTO {name} SELECT g, g % 7 FROM generate_series(1, 5000) g")
+        union = "SELECT a, b FROM t UNION ALL SELECT b, a FROM t UNION ALL SELECT a, b FROM u"
+        cursor.execute(f"CREATE MATERIALIZED VIEW v AS {union}")
+        cursor.execute("SELECT count(*) FROM v")
+    done = recorder.done['hydrating "v"']
+    assert (recorder.last['hydrating "v"'][1], done.count(10_000)) == (10_000, 2), "of the last portion, and the end"
 
 
 def test_compaction_backup_and_doctor_say_how_far_they_are(

@@ -83,5 +83,7 @@ def test_what_is_out_of_range_is_told_here() -> None:
         summed_by_key(update_table(GIVEN, [(("a", 1, 0, most), 1, 2)]), state, SUMS)
     with pytest.raises(MultiplicityOverflow, match="out of range"):
         summed_by_key(update_table(GIVEN, [(("a", 1, 2**62, most), 1, 2)]), state, SUMS)
+    least = summed_by_key(update_table(GIVEN, [(("a", 1, -(2**62), 0), 1, 2)]), state, SUMS)
+    assert [row[3] for row in counted(least)] == [-(2**63)]
     with pytest.raises(InternalError, match="NULL"):
         summed_by_key(update_table(GIVEN, [(("a", 1, None, most), 1, 1)]), state, SUMS)

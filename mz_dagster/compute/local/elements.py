@@ -30,22 +30,28 @@ def are_too_long(part: NDArray[np.int64], copies: NDArray[np.int64], parts: int)
 
 
 def are_too_large(
-    part: NDArray[np.int64], copies: NDArray[np.int64], parts: int, values: pa.Array, separators: pa.Array
+    part: NDArray[np.int64],
+    copies: NDArray[np.int64],
+    parts: int,
+    row: NDArray[np.int64],
+    values: pa.ChunkedArray,
+    separators: pa.ChunkedArray,
 ) -> NDArray[np.bool_]:
     """Returns of which parts, of so many, the values and separators are too much for a text or a bytea.
 
     As Spark reckons: an element has one byte at least, and a byte of a bytea counts twice, being put together as
-    hexadecimal text there.
+    hexadecimal text there. Nothing is copied for it.
 
     Args:
-        part: Of each row: which part it is of.
+        part: Of each element: which part it is of.
         copies: How often it is there.
         parts: How many there are.
-        values: By row, not NULL.
+        row: Of each element: which row it is of.
+        values: By row; those of elements are not NULL.
         separators: By row; NULL is empty.
     """
     width = 2 if pa.types.is_binary(values.type) else 1
-    own, before = (pc.fill_null(pc.binary_length(one), 0).to_numpy() for one in (values, separators))
+    own, before = (pc.fill_null(pc.binary_length(one), 0).to_numpy()[row] for one in (values, separators))
     sizes = copies.astype(np.float64) * width * np.maximum(own.astype(np.float64) + before, 1)
     return np.asarray(np.bincount(part, sizes, minlength=parts) > MOST_BYTES, np.bool_)
 

@@ -100,8 +100,7 @@ class _Gathering:
         row, version, copies = row[counts], versions.version[order][counts], versions.copies[order][counts]
         of_versions = version, copies, len(versions.asserted)
         if aggregate.function is AggregateFunction.STRING_AGG:
-            given = [whole(rows.table.column(position)).take(pa.array(row)) for position in aggregate.arguments]
-            fails = are_too_large(*of_versions, *given)
+            fails = are_too_large(*of_versions, row, *(rows.table.column(one) for one in aggregate.arguments))
         else:
             fails = are_too_long(*of_versions)
         if fails.any():

@@ -23,6 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.numbers import decimals, halves, integers
+from mz_dagster.compute.local.multiplicities import ensured
 from mz_dagster.errors import InternalError
 from mz_dagster.storage.row_numbers import compact, numbered, order_by, whole
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
@@ -174,10 +175,10 @@ def _stored(totals: Exact, type_: pa.DataType) -> pa.Array:
     is_decimal = pa.types.is_decimal(type_)
     if totals.dtype != object:
         return decimals(totals, type_) if is_decimal else pa.array(totals)
-    if len(totals) and _most(totals) >= (10**38 if is_decimal else 2**63):
-        raise MultiplicityOverflow
     if not is_decimal:
-        return pa.array(totals.astype(np.int64))
+        return pa.array(np.array([ensured(int(one)) for one in totals], np.int64))
+    if len(totals) and _most(totals) >= 10**38:
+        raise MultiplicityOverflow
     both = np.empty((len(totals), 2), np.int64)
     both[:, 0] = (totals & (2**64 - 1)).astype(np.uint64).view(np.int64)
     both[:, 1] = (totals >> 64).astype(np.int64)

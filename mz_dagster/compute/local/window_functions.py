@@ -274,8 +274,8 @@ class _Function:
     def _text(self) -> Evaluated:
         row, lengths = self._seen(self._passes() & self._kept())
         values, separators, frame = self._column(0), self._column(1), np.repeat(np.arange(len(lengths)), lengths)
-        seen = [one.take(pa.array(row)) for one in (values, separators)]
-        wrong = are_too_large(frame, np.ones_like(row), len(lengths), *seen)
+        given = (self.rows.table.column(one) for one in self.function.arguments)
+        wrong = are_too_large(frame, np.ones_like(row), len(lengths), row, *given)
         row, lengths = row[~wrong[frame]], np.where(wrong, 0, lengths)
         found = texts(values, separators, row, lengths, arrow_type(self.function.type))
         return _with_errors(found, wrong, TOO_MANY_BYTES)

@@ -197,7 +197,9 @@ def _ensure_held(rows: pa.Table) -> None:
     Raises:
         ResultTooLarge: It does not.
     """
-    often = pc.max(rows.column(DIFF)).as_py() or 0
+    fewest, often = pc.min_max(rows.column(DIFF)).as_py().values()
+    if not rows.num_rows or fewest < 0:
+        return  # which is what is told of such rows
     if often <= 1 or often * len(rows) * _LEAST_ROW_BYTES <= budget().returned_bytes:
         return  # as always, but for rows of very many copies
     count = sum(diff for diff in rows.column(DIFF).to_pylist() if diff > 0)

@@ -110,7 +110,7 @@ class Sinks:
             upper = tick + 1 if limit > tick else self._last_tick(row, limit)
             step = CollectionStep(node.id, node.name, Outcome.CURRENT, lower, lower, operators=node.operators)
             if upper <= lower:
-                waits = "its input" if input.upper.only <= lower or not checks else "a check"
+                waits = "its input" if input.upper.only == limit else "a check"
                 yield step if lower > tick else replace(step, outcome=Outcome.BLOCKED, reason=f"waits for {waits}")
                 continue
             listed = self.catalog.live_batches((input.id, *node.checks))

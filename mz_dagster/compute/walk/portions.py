@@ -82,6 +82,7 @@ class ContentWalk(Walk[pa.Table]):
         self._content = operators
         self._rows = rows
         self._as_of = as_of
+        self._told: set[GlobalId] = set()  # of which collections it was told how much of them is done
 
     def _made(self, node: Physical, bound: Bound, user: Physical | None) -> pa.Table | None:
         if not isinstance(node, ReadCollection) and self._is_in_portions(node):
@@ -123,7 +124,9 @@ class ContentWalk(Walk[pa.Table]):
             case ReadCollection():
                 table = operators.read(node, user or node, {})
                 if table is not None:
-                    of = 0 if node.id in operators.shared_plans else self._rows(node.id)
+                    is_told = node.id in operators.shared_plans or node.id in self._told
+                    of = 0 if is_told else self._rows(node.id)
+                    self._told.add(node.id)
                     for start in range(0, len(table), rows):
                         part = table.slice(start, rows)
                         yield part
