@@ -14,7 +14,7 @@ from mz_dagster.adapter.constraints import Enforcement, Read, Row
 from mz_dagster.adapter.dml import RowUpdate
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import Insert, OnConflict, SqlText, Update, bind_update
-from mz_dagster.sql.constraints import WrittenRows
+from mz_dagster.sql.constraints import OverRows, WrittenRows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import CardinalityViolation, InvalidColumnReference, UndefinedObject, UnsupportedForm
 from mz_dagster.sql.statements import UniqueKey
@@ -72,7 +72,7 @@ class Conflicts:
 
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read beside the table, whatever is inserted."""
-        return [self._changes([])] if self._clause.assignments else []
+        return [self._changes([]).relation] if self._clause.assignments else []
 
     def resolved(self, rows: Sequence[Row], read: Read) -> list[RowUpdate]:
         """Returns the updates that the rows make of the table.
@@ -108,7 +108,7 @@ class Conflicts:
                 others.add(group)
         return [(row, 1) for row in kept]
 
-    def _changes(self, rows: Sequence[Row]) -> Relation:
+    def _changes(self, rows: Sequence[Row]) -> OverRows:
         """Returns the plan of the table's rows that are equal to given ones, each followed by what takes its place."""
         clause, (key,) = self._clause, self.keys
         table, offset = self.statement.table, self.statement.table.offset
@@ -144,7 +144,7 @@ class Conflicts:
             computed=self.enforcement.constraints.computed,
         )
         assert bound.matches is not None
-        return bound.matches
+        return OverRows(bound.matches, written.given)
 
 
 def _named_keys(clause: OnConflict, enforcement: Enforcement) -> tuple[UniqueKey, ...]:

@@ -8,7 +8,7 @@ row of one key the later one reads again, and finds the other's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from mz_dagster.scalars.values import Interval
 from mz_dagster.sql import TableConstraints
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import (
+    OverRows,
     bind_check,
     bind_computed,
     bind_equal,
@@ -36,8 +37,8 @@ from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.statements import UniqueKey
 
 Row = tuple[Any, ...]
-#: Returns the rows of a bound plan at the time at which a statement reads.
-Read = Callable[[Relation], Sequence[Row]]
+#: Returns the rows of a bound plan, and of what it is given, at the time at which a statement reads.
+Read = Callable[[OverRows], Sequence[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +86,17 @@ class Enforcement:
                 continue
             scalar = bind_computed(table, columns, name, computed)
             values = evaluated(scalar, columns, given)
-            numbered = read(over_numbered(scalar, columns, given)) if values is None else enumerate(values)
+            if values is None:
+                numbered: Iterable[Row] = read(OverRows(over_numbered(scalar, columns, given)))
+            else:
+                numbered = enumerate(values)
             for number, value in numbered:
                 found[number][place] = value
         return [*map(tuple, found)]
 
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""
-        return [self._present(key, []) for key in self.constraints.keys]
+        return [self._present(key, []).relation for key in self.constraints.keys]
 
     def enforce(self, updates: Sequence[RowUpdate], read: Read) -> None:
         """Returns if the table may come to hold what updates make of it.
@@ -132,7 +136,7 @@ class Enforcement:
             predicate = bind_check(name, self.columns, check, self.circumstances)
             held = evaluated(predicate, self.columns, rows)
             if held is None:
-                violating = read(violations(predicate, self.columns, rows))
+                violating = read(OverRows(violations(predicate, self.columns, rows)))
             else:
                 violating = [row for row, is_held in zip(rows, held, strict=True) if is_held is False]
             for row in violating[:1]:
@@ -157,15 +161,15 @@ class Enforcement:
         in_several_ways = any(representation_of(one) is not None for one in types)
         if in_several_ways and len(first) > 1:
             distinct = sorted(first.values())
-            pairs = read(bind_equal(key, self.columns, [rows[i] for i in distinct], self.resolver).relation)
+            pairs = read(bind_equal(key, self.columns, [rows[i] for i in distinct], self.resolver))
             earliest: dict[int, int] = {}
             for later, earlier in pairs:
                 earliest[distinct[later]] = min(distinct[earlier], earliest.get(distinct[later], distinct[earlier]))
             found = [earliest.get(number, number) for number in found]
         return found
 
-    def _present(self, key: UniqueKey, rows: Sequence[Row]) -> Relation:
-        return bind_present(key, str(self.table.name), self.columns, rows, self.resolver).relation
+    def _present(self, key: UniqueKey, rows: Sequence[Row]) -> OverRows:
+        return bind_present(key, str(self.table.name), self.columns, rows, self.resolver)
 
     def _twice(self, key: UniqueKey, row: Row) -> UniqueViolation:
         values = tuple(row[self.columns.names.index(name)] for name in key.columns)

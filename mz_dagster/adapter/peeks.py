@@ -23,7 +23,15 @@ from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, select_timestamp
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CatalogState, CollectionRow, ListedBatches, Moment, ReadSet
-from mz_dagster.compute import CollectionHasErrors, Found, SparkUse, peek, peek_locally
+from mz_dagster.compute import (
+    CollectionHasErrors,
+    Found,
+    SparkUse,
+    frame_of_given,
+    peek,
+    peek_locally,
+    updates_of_rows,
+)
 from mz_dagster.compute.algebra.operator_costs import OperatorCost
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
@@ -37,6 +45,7 @@ from mz_dagster.plan.transform import fold_constants
 from mz_dagster.scalars.scalar import Literal, Scalar
 from mz_dagster.sql import AsOf, bind_as_of
 from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.sql.constraints import GivenRows
 from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.keyed_rows import KeyedRows
 from mz_dagster.storage.lookup import Lookup
@@ -325,7 +334,7 @@ class Peeks:
         bound = {one.id for one in nodes_of(relation) if isinstance(one, Let)}
 
         def computed(one: Relation) -> Relation:
-            if not isinstance(one, Get) or one.id in bound or introspection.by_id(one.id) is not None:
+            if not isinstance(one, Get) or one.id in bound or _is_no_collection(one.id):
                 return one
             if one.id in written or definitions.inputs_of(one.id).isdisjoint(written):
                 return one
@@ -377,14 +386,14 @@ class Peeks:
         engine.reach(table.timeline, time, read)
         return ReadSet(time, read), write_at
 
-    def peek_at(self, plan: Relation, time: int) -> list[Row]:
-        """Returns the rows of a planned query at a time, in no order.
+    def peek_at(self, plan: Relation, time: int, given: GivenRows | None = None) -> list[Row]:
+        """Returns the rows of a planned query at a time, in no order; it reads rows that are given as a collection.
 
         Raises:
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
             DataError: Its content is an error.
         """
-        return [*self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan))]
+        return [*self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan), given)]
 
     def _check_writable(self, row: CollectionRow, time: int) -> None:
         if self.engine.catalog.is_read_only:
@@ -419,19 +428,19 @@ class Peeks:
         return frozenset(one.id for one in self.engine.catalog.objects("table"))
 
     def _collections(self, relation: Relation) -> list[CollectionRow]:
-        ids = sorted({get.id for get in gets_of(relation) if introspection.by_id(get.id) is None})
+        ids = sorted({get.id for get in gets_of(relation) if not _is_no_collection(get.id)})
         return [self.engine.catalog.collection(id) for id in ids]
 
     def _listed(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
         return listed if self.transaction is None else self.transaction.with_own_writes(listed)
 
-    def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> Found:
+    def _read(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow], given: GivenRows | None = None) -> Found:
         """Returns what a plan reads at a time, if what it was bound to is still so.
 
         Raises:
             TableAltered: A table was altered meanwhile.
         """
-        found = self._run(plan, time, rows)
+        found = self._run(plan, time, rows, given)
         if rows:
             check_unaltered(self.engine.catalog)
         return found
@@ -444,9 +453,10 @@ class Peeks:
             self.report.computed_by, self.report.costs = computed_by, tuple(costs)
             self.report.rows = {id: sum(one.stats.rows for one in found.batches) for id, found in listed.items()}
 
-    def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow]) -> Found:
+    def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow], given: GivenRows | None) -> Found:
         plan = snapshot_over_stored(plan, {row.id: row.columns for row in rows if row.version})
-        simple = SimplePlan.of(plan, rows)
+        simple = SimplePlan.of(plan, rows) if given is None else None
+        handed = {} if given is None else {given.id: updates_of_rows(given.columns, given.rows)}
         constant = None if simple is None else simple.constant_rows()
         if constant is not None:
             return constant
@@ -473,17 +483,21 @@ class Peeks:
                     return found
             listed = {id: snapshot.batches for id, snapshot in snapshots.items()}
             spark = SparkUse(engine.spark.open)
-            computed = peek_locally(spark, engine.shards, by_id, listed, plan, time)
+            computed = peek_locally(spark, engine.shards, by_id, listed, plan, time, handed)
             if not isinstance(computed, str):
                 self._tell("this process", snapshots, spark.costs.found)
                 return computed
             self._tell(f"Spark, as one plan, because {computed}", snapshots)
-            plan = snapshot_ordered_by_size(plan, lambda id: sum(batch.stats.rows for batch in listed[id]))
+            sizes = {id: sum(batch.stats.rows for batch in batches) for id, batches in listed.items()}
+            sizes |= {id: len(table) for id, table in handed.items()}
+            plan = snapshot_ordered_by_size(plan, sizes.__getitem__)
 
             def computed_by(spark: SparkUse, why: str) -> Found:
                 session, shards = spark.open(why)
 
                 def read(id: GlobalId, lower: int | None, upper: int, where: Sequence[Scalar]) -> Any:
+                    if given is not None and id in handed:
+                        return frame_of_given(spark, handed[id], given.columns)
                     batches = overlapping(listed[id], lower, upper)
                     return shards.read(by_id[id], batches, lower=lower, upper=upper, where=where)
 
@@ -494,3 +508,8 @@ class Peeks:
             except HeapFull as error:
                 logger.warning("%s, so it is computed once more, in smaller pieces", error.message)
             return computed_by(SparkUse(partial(engine.spark.open, smaller_pieces=True)), computed)
+
+
+def _is_no_collection(id: GlobalId) -> bool:
+    """Returns whether an id is that of one of the catalog's own relations, or of rows that are given."""
+    return id == GivenRows.id or introspection.by_id(id) is not None

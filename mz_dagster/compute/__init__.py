@@ -33,8 +33,10 @@ from mz_dagster.compute.snapshot.peek import (
     Found,
     NegativeMultiplicity,
     found_rows,
+    frame_of_given,
     peek,
     peek_locally,
+    updates_of_rows,
 )
 from mz_dagster.compute.snapshot.rows_frame import rows_frame
 from mz_dagster.compute.snapshot.stored_rows import StoredRows
@@ -74,9 +76,11 @@ __all__ = [
     "content",
     "discrepancy",
     "found_rows",
+    "frame_of_given",
     "negative_multiplicities",
     "peek",
     "peek_locally",
     "quiet",
     "rows_frame",
+    "updates_of_rows",
 ]

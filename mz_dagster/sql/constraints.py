@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 
@@ -17,11 +17,11 @@ from mz_dagster.functions import UTC, CastContext, Failure, Unknown, cast, in_zo
 from mz_dagster.functions.evaluation import compiled, is_evaluable
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.plan.relation import Constant, Filter, Relation
+from mz_dagster.plan.relation import Constant, Filter, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, columns_of, walk
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
-from mz_dagster.sql.binder import BoundQuery, bind_query
+from mz_dagster.sql.binder import bind_query
 from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
@@ -36,6 +36,8 @@ from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.session_values import CHANCE
 from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, SqlText, UniqueKey
 
+#: Up to how many rows are constants of a plan that reads them.
+_MOST_LITERAL = 100
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
 ORDINAL = "number of the row"
 
@@ -75,19 +77,50 @@ class TableConstraints:
         return {name: text for name, text in self.defaults.items() if is_by_chance(text)}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenRows:
+    """Rows that are handed to who reads a plan: it reads them as a collection, and holds none of them itself.
+
+    Attributes:
+        columns: Their columns.
+        rows: The rows.
+    """
+
+    columns: RelationType
+    rows: Sequence[Sequence[Value]]
+    id: ClassVar[GlobalId] = GlobalId("rows written")
+
+
+@dataclass(frozen=True, slots=True)
+class OverRows:
+    """A plan with the rows that it is to be read with, if it has not got them itself."""
+
+    relation: Relation
+    given: GivenRows | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Resolves one name that nobody can write by chance to given rows, all others as before."""
+    """Resolves one name that nobody can write by chance to given rows, all others as before.
+
+    Few are constants of the plan, by which what is read may be sought. Many would take longer to be bound, planned and
+    compared than to be read: they are `given`.
+    """
 
     resolver: Resolver
     item: Item
-    name = "rows written"
+    given: GivenRows | None = None
+    name = str(GivenRows.id)
 
     @classmethod
     def of(cls, resolver: Resolver, columns: RelationType, rows: Sequence[Sequence[Value]] = ()) -> WrittenRows:
         """Returns the resolver of rows of a table's columns."""
-        constant = Constant(literal_rows(rows, columns.columns), RelationType(columns.columns))
-        return cls(resolver, Item(GlobalId(cls.name), cls.name, "view", constant.relation_type, None, constant))
+        type_ = RelationType(columns.columns)
+        if len(rows) > _MOST_LITERAL:
+            item = Item(GivenRows.id, cls.name, "view", type_, None, Get(GivenRows.id, type_, cls.name))
+            return cls(resolver, item, GivenRows(type_, rows))
+        constant = Constant(literal_rows(rows, columns.columns), type_)
+        return cls(resolver, Item(GivenRows.id, cls.name, "view", type_, None, constant))
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for."""
@@ -262,7 +295,7 @@ def assigned(expressions: ExpressionBinder, node: exp.Expr, column: Column) -> S
 
 def bind_present(
     key: UniqueKey, table: str, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
-) -> BoundQuery:
+) -> OverRows:
     """Returns the query for the rows of a table that are equal to given ones in a key.
 
     Its columns are the number of the given row, then the table's own.
@@ -274,9 +307,7 @@ def bind_present(
     return _over_numbered(query, key, columns, rows, resolver)
 
 
-def bind_equal(
-    key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
-) -> BoundQuery:
+def bind_equal(key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver) -> OverRows:
     """Returns the query for which of given rows are equal in a key: the number of the later, and of the earlier."""
     number, written = quoted(ORDINAL), quoted(WrittenRows.name)
     query = (
@@ -288,12 +319,13 @@ def bind_equal(
 
 def _over_numbered(
     query: str, key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
-) -> BoundQuery:
+) -> OverRows:
     """Returns a query that reads the cells of a key of given rows, and the rows' numbers."""
     places = [columns.names.index(name) for name in key.columns]
     numbered = RelationType((*(columns.columns[i] for i in places), Column(ORDINAL, INT8, False)))
     cells = [(*(row[i] for i in places), number) for number, row in enumerate(rows)]
-    return bind_query(SqlText(query), WrittenRows.of(resolver, numbered, cells))
+    written = WrittenRows.of(resolver, numbered, cells)
+    return OverRows(bind_query(SqlText(query), written).relation, written.given)
 
 
 def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:

@@ -13,6 +13,7 @@ from mz_dagster.compute.snapshot.peek import rows_of as rows_read
 from mz_dagster.errors import DataError
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.scalars.scalar import Literal
+from mz_dagster.sql.constraints import GivenRows
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.read import leased
 from tests.plan.reference import Rows
@@ -39,11 +40,15 @@ def _hashable(cell: Any) -> Any:
 def evaluate_peeks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets sessions evaluate queries in this process; whatever else needs Spark fails."""
 
-    def run(self: peeks.Peeks, plan: Relation, time: int, rows: list[Any]) -> list[tuple[Any, ...]]:
+    def run(
+        self: peeks.Peeks, plan: Relation, time: int, rows: list[Any], given: GivenRows | None
+    ) -> list[tuple[Any, ...]]:
         if isinstance(plan, Constant):
             return [tuple(shown(cell) for cell in row) for row in plan.rows]
         engine = self.engine
         collections: dict[str, Rows] = {}
+        if given is not None:
+            collections[given.id] = Counter(tuple(map(_hashable, one)) for one in given.rows)
         with leased(engine.catalog, tuple(row.id for row in rows), holder=engine.holder) as lease:
             for row in rows:
                 frame = engine.shards.read(row, lease.snapshots[row.id].batches, upper=time + 1)

@@ -50,9 +50,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     found: set[str] = set()
     run = Peeks._run
 
-    def noted(self: Peeks, plan: Any, time: int, rows: Any) -> Any:
+    def noted(self: Peeks, plan: Any, time: int, rows: Any, given: Any) -> Any:
         found.update(self.engine.names()[row.id] for row in rows)
-        return run(self, plan, time, rows)
+        return run(self, plan, time, rows, given)
 
     monkeypatch.setattr(Peeks, "_run", noted)
     return found

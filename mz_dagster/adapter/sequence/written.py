@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mz_dagster.adapter.access import needed_to_write
-from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.constraints import Enforcement, Read
 from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names, TargetFirst
@@ -100,9 +100,9 @@ class Writes:
         read_and_append(self.appender, table.id, decided)
         return result
 
-    def reader(self, time: int) -> Callable[[Relation], Sequence[Row]]:
+    def reader(self, time: int) -> Read:
         """Returns what reads bound plans at a time."""
-        return lambda plan: self.peeks.peek_at(self.peeks.planned(plan), time)
+        return lambda plan: self.peeks.peek_at(self.peeks.planned(plan.relation), time, plan.given)
 
     def returned(
         self,

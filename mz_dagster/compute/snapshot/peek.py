@@ -7,8 +7,9 @@ Its answer is exact or an error: an error part that does not sum to zero is rais
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional, with_names
+from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.lookups.step_reads import stored_table
 from mz_dagster.compute.snapshot.content import snapshot
 from mz_dagster.compute.snapshot.stored_rows import AT_ONCE, Row, StoredRows, repeated
@@ -24,14 +26,16 @@ from mz_dagster.compute.spark.consolidate import consolidate
 from mz_dagster.compute.spark.expressions.pure import plain_form
 from mz_dagster.compute.spark.operators import Read
 from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.compute.walk.local_plans import LocalContents
 from mz_dagster.errors import DataError, OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.operators import operators
-from mz_dagster.plan.physical import SnapshotPlan
+from mz_dagster.plan.physical import ReadCollection, SnapshotPlan
 from mz_dagster.plan.plan_size import PlanTooLarge
-from mz_dagster.scalars.types import Column
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.scalars.values import from_stored
+from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.late_pyspark import functions as F
 from mz_dagster.storage.local_shards import LocalShards
@@ -41,7 +45,7 @@ from mz_dagster.storage.spark import reporting_lost_spark
 from mz_dagster.storage.spark.deadline import HeapFull
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 #: What a row takes at least, with what is made of it until it is handed out.
@@ -131,6 +135,7 @@ def peek_locally(
     listed: Mapping[GlobalId, Sequence[Batch]],
     plan: SnapshotPlan,
     as_of: int,
+    given: Mapping[GlobalId, pa.Table] = MappingProxyType({}),
 ) -> Found | str:
     """Returns what `peek` does, computed in this process, with Spark for functions at most; else why it is Spark's.
 
@@ -141,15 +146,22 @@ def peek_locally(
         listed: Their batches.
         plan: What to compute.
         as_of: When; every collection that is read must be readable there.
+        given: Updates that are read as collections are.
 
     Raises:
         DataError: The content is an error, or a multiplicity is negative.
     """
     before = {id: overlapping(batches, None, as_of + 1) for id, batches in listed.items()}
+
+    def stored(read: ReadCollection, used: Collection[int]) -> pa.Table:
+        if read.id in given:
+            return given[read.id]
+        return stored_table(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where)
+
     contents = LocalContents(
         spark,
-        lambda id: sum(batch.stats.rows for batch in before[id]),
-        lambda read, used: stored_table(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where),
+        lambda id: len(given[id]) if id in given else sum(batch.stats.rows for batch in before[id]),
+        stored,
         as_of,
         as_of + 1,
     )
@@ -159,6 +171,16 @@ def peek_locally(
         return contents.spark_because
     columns = plan.output.relation_type.columns
     return found_rows(summed(found), range(len(columns)), columns)
+
+
+def updates_of_rows(columns: RelationType, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """Returns the updates by which rows are there from the first time on."""
+    return update_table(columns.columns, [(row, FIRST_TIME, 1) for row in rows])
+
+
+def frame_of_given(spark: SparkUse, updates: pa.Table, columns: RelationType) -> DataFrame:
+    """Returns given updates as Spark reads those of a collection."""
+    return with_names(Handover(spark).to_spark(updates, columns), columns)
 
 
 def found_rows(total: pa.Table, places: Sequence[int | str], columns: tuple[Column, ...]) -> Found:
