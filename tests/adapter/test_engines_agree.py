@@ -71,6 +71,7 @@ def made_by(engine: EngineSetting, root: Path, spark: SparkConfig) -> dict[str, 
             report = opened.step("default", tick)
             assert not report.failures
             computed = {one.engine for one in report.collections if one.operators and one.stats.rows}
+            assert computed
             assert all(("Spark" in one) == (engine is EngineSetting.SPARK) for one in computed), computed
         return all_updates(opened)
 
