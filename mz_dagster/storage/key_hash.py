@@ -66,7 +66,7 @@ def key_hash(values: Sequence[Any], types: Sequence[ScalarType], seed: int = _SE
     return found
 
 
-def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) -> list[int]:
+def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) -> NDArray[np.uint64]:
     """Returns the hash of each row of some columns, as `key_hash` has it.
 
     Args:
@@ -75,7 +75,8 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
 
     Example:
         >>> from mz_dagster.scalars.types import INT8
-        >>> key_hashes([pa.chunked_array([[7, None]])], [INT8]) == [key_hash([7], [INT8]), key_hash([None], [INT8])]
+        >>> found = key_hashes([pa.chunked_array([[7, None]])], [INT8])
+        >>> found.tolist() == [key_hash([7], [INT8]), key_hash([None], [INT8])]
         True
     """
     found = np.full(len(columns[0]) if columns else 0, _SEED, np.uint64)
@@ -97,8 +98,7 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
                 [xxh64_intdigest(parts[code], seed) for code, seed in zip(codes, found[valid].tolist(), strict=True)],
                 np.uint64,
             )
-    hashes: list[int] = found.tolist()
-    return hashes
+    return found
 
 
 def _as_integers(values: pa.Array, type_: ScalarType, valid: NDArray[np.bool_]) -> NDArray[np.int64] | None:

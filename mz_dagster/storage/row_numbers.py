@@ -57,6 +57,48 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
+def ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the distinct values in their order, and for each value its place among them.
+
+    Example:
+        >>> [one.tolist() for one in ranked(np.array([7, -3, 7]))]
+        [[-3, 7], [1, 0, 1]]
+    """
+    rows = len(values)
+    if rows < _FEW:
+        return np.unique(values, return_inverse=True)
+    low, bits = int(values.min()), (rows - 1).bit_length()
+    span = int(values.max()) - low + 1
+    if span <= SPARSE * rows:
+        numbers = np.subtract(values, low, dtype=np.int64)
+        is_there = np.zeros(span, np.bool_)
+        is_there[numbers] = True
+        return np.flatnonzero(is_there) + low, (np.cumsum(is_there) - 1)[numbers]
+    if span << bits > _MOST:
+        return np.unique(values, return_inverse=True)
+    # Values with their places, which are sorted as one integer each.
+    packed = np.sort(np.subtract(values, low, dtype=np.int64) << bits | np.arange(rows))
+    ordered = packed >> bits
+    is_first = np.append(True, ordered[1:] != ordered[:-1])
+    places = np.empty(rows, np.int64)
+    places[packed & ((1 << bits) - 1)] = np.cumsum(is_first) - 1
+    return ordered[is_first] + low, places
+
+
+def is_stored_as_integer(type_: pa.DataType) -> bool:
+    """Returns whether `stored_integers` has numbers of a type's values, which are in their order."""
+    is_moment = pa.types.is_date(type_) or pa.types.is_time(type_) or pa.types.is_timestamp(type_)
+    return bool(pa.types.is_signed_integer(type_) or is_moment)
+
+
+def stored_integers(values: pa.Array) -> NDArray[np.int64]:
+    """Returns integers, dates or moments as numbers, those in the places of NULLs being any."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    found = np.frombuffer(values.buffers()[1], np.dtype(f"i{values.type.bit_width // 8}"))
+    return found[values.offset : values.offset + len(values)].astype(np.int64, copy=False)
+
+
 def compact(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Returns numbers from 0 on without gaps in the same order, and how many there are.
 
@@ -65,20 +107,15 @@ def compact(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
         >>> found.tolist(), count
         ([1, 0, 1], 2)
     """
-    if not _are_small(numbers):
-        distinct, found = np.unique(numbers, return_inverse=True)
-        return found, len(distinct)
-    is_there = np.zeros(int(numbers.max()) + 1, np.bool_)
-    is_there[numbers] = True
-    ranks = np.cumsum(is_there) - 1
-    return ranks[numbers], int(ranks[-1]) + 1
+    distinct, found = ranked(numbers)
+    return found, len(distinct)
 
 
 def firsts(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns where each number is first, by number."""
     if not _are_small(numbers):
-        found: NDArray[np.int64] = np.unique(numbers, return_index=True)[1]
-        return found
+        ranks = compact(numbers)[0]
+        return firsts(ranks) if _are_small(ranks) else np.unique(numbers, return_index=True)[1]
     places = np.full(int(numbers.max()) + 1, -1, np.int64)
     # Of what is assigned to one place the last stays.
     places[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
@@ -155,6 +192,14 @@ def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]
         return _numbered_lists(column, signs=signs)
     if pa.types.is_floating(column.type):
         column = _in_one_form(column, signs=signs).view(pa.int64() if column.type.bit_width == 64 else pa.int32())
+    if len(column) >= _FEW and is_stored_as_integer(column.type):
+        ends = pc.min_max(column.view(f"int{column.type.bit_width}"))
+        low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
+        if high - low < SPARSE * len(column):
+            own = stored_integers(column) - low
+            if column.null_count:
+                own = np.where(column.is_valid(), own, high - low + 1)
+            return own, high - low + 2
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy().astype(np.int64), max(1, len(encoded.dictionary))
 

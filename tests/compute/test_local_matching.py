@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import TooManyMade
 from mz_dagster.compute.local.matching import matches
-from mz_dagster.storage.row_numbers import compact, firsts, order_by
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, ranked
 
 GREATEST = 2**63 - 1
 #: By name: so many integers, drawn.
@@ -35,9 +38,45 @@ def test_rows_are_in_order_and_numbered_as_numpy_has_them(rows: int) -> None:
         columns = [DRAWN[name](chosen, rows) for name in chosen.choice(list(DRAWN), chosen.integers(1, 7))]
         assert order_by(columns).tolist() == np.lexsort([*reversed(columns)]).tolist()
         distinct, places, numbers = np.unique(columns[0], return_index=True, return_inverse=True)
+        assert [one.tolist() for one in ranked(columns[0])] == [distinct.tolist(), numbers.tolist()]
         found, count = compact(columns[0])
         assert (found.tolist(), count) == (numbers.tolist(), len(distinct))
         assert firsts(columns[0]).tolist() == places.tolist()
+
+
+#: Types of columns, and what cell of one an integer stands for.
+TYPES: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
+    "smallint": (pa.int16(), lambda number: number),
+    "integer": (pa.int32(), lambda number: number * 200_000),
+    "bigint": (pa.int64(), lambda number: number << 49),
+    "date": (pa.date32(), lambda number: date(2024, 1, 1) + timedelta(number)),
+    "time": (pa.time64("us"), lambda number: time(abs(number) % 24, 3, 0, abs(number))),
+    "timestamp": (pa.timestamp("us"), lambda number: datetime(2024, 1, 1) + timedelta(number, microseconds=number)),
+    "numeric": (pa.decimal128(38, 2), lambda number: Decimal(number).scaleb(-2)),
+    "wide numeric": (pa.decimal128(38, 2), lambda number: Decimal(number).scaleb(30 if number % 3 == 0 else -2)),
+    "text": (pa.string(), lambda number: f"é{number}"),
+    "boolean": (pa.bool_(), lambda number: number > 0),
+}
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 499, 500, 2000])
+@pytest.mark.parametrize("name", TYPES)
+def test_values_of_a_column_are_numbered_and_coded_in_their_order(name: str, rows: int) -> None:
+    (type_, cell_of), chosen = TYPES[name], np.random.default_rng(rows)
+    for span in (3, max(rows, 1), 10_000):
+        drawn = chosen.integers(-span, span, rows).tolist()
+        for has_nulls in (False, True):
+            cells = [None if has_nulls and one % 4 == 0 else cell_of(one) for one in drawn]
+            column = pa.array([None, *cells, None], type_).slice(1, rows)
+            numbers, bound = numbered([column], rows)
+            distinct = set(cells)
+            assert len(set(zip(numbers.tolist(), cells, strict=True))) == len(set(numbers.tolist())) == len(distinct)
+            assert all(0 <= one < bound for one in numbers)
+            coded = CodedRows(pa.table({"c0": column}), rows)
+            places = {cell: place for place, cell in enumerate(sorted(one for one in distinct if one is not None))}
+            assert coded.columns[0].tolist() == [places.get(cell, NULL) for cell in cells]
+            decoded = coded.decoded(0, coded.columns[0])
+            assert (decoded.to_pylist(), decoded.type) == (cells, type_)
 
 
 def met(pairs: Sequence[tuple[list[Any], list[Any]]]) -> list[tuple[int, int]]:

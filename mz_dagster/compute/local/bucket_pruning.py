@@ -17,6 +17,7 @@ too. Of several extremes together a bucket's result is no row of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +34,14 @@ from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums, whol
 #: and perhaps others.
 StateLookup = Callable[[Mapping[int, pa.ChunkedArray]], pa.Table]
 #: Returns the hash of each row of the input's columns.
-Hashed = Callable[[pa.Table], Sequence[int]]
+Hashes: TypeAlias = NDArray[np.uint64]
+Hashed = Callable[[pa.Table], Hashes]
 
 #: So many of its buckets change, on average, where a group is large.
 _MANY_BUCKETS = 4
 
 
-def prunes_buckets(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
+def prunes_buckets(node: Staged, rows: pa.Table, hashes: Hashes) -> bool:
     """Returns whether buckets are to be spared.
 
     Args:
@@ -57,12 +59,12 @@ def prunes_buckets(node: Staged, rows: pa.Table, hashes: Sequence[int]) -> bool:
     if not has_first or node.monotonic or node.last_level < 2:
         return False
     groups = [whole(rows.column(f"c{position}")) for position in node.group]
-    places = [pa.array(_buckets(hashes, node.buckets[0])), *groups]
+    places = [pa.array(buckets_of(hashes, node.buckets[0])), *groups]
     return _count(places, len(rows)) >= _MANY_BUCKETS * _count(groups, len(rows))
 
 
 def pruned_state(
-    node: Staged, rows: pa.Table, hashes: Sequence[int], above: pa.Table, lookup: StateLookup, hashed: Hashed
+    node: Staged, rows: pa.Table, hashes: Hashes, above: pa.Table, lookup: StateLookup, hashed: Hashed
 ) -> pa.Table:
     """Returns the state at the places that rows may change, what stands for a spared bucket in place of its rows.
 
@@ -142,9 +144,11 @@ def _count(columns: Sequence[pa.Array], rows: int) -> int:
     return len(np.unique(numbered(columns, rows, signs=False)[0]))
 
 
-def _buckets(hashes: Sequence[int], count: int) -> NDArray[np.int64]:
-    return np.array([one % count for one in hashes], np.int64)
+def buckets_of(hashes: Hashes, count: int) -> NDArray[np.int64]:
+    """Returns the bucket of each hash, of so many."""
+    buckets: NDArray[np.int64] = (hashes % np.uint64(count)).astype(np.int64)
+    return buckets
 
 
-def _bucket_column(hashes: Sequence[int], count: int) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.array(_buckets(hashes, count))])
+def _bucket_column(hashes: Hashes, count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.array(buckets_of(hashes, count))])

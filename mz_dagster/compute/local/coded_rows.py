@@ -20,9 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions.numbers import integers, nulls
+from mz_dagster.compute.local.expressions.numbers import decimals, integers, nulls, units
 from mz_dagster.storage.plain_cells import moments_as_numbers
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
+from mz_dagster.storage.row_numbers import (
+    compact,
+    firsts,
+    is_stored_as_integer,
+    numbered,
+    ranked,
+    whole,
+)
 
 #: The code of NULL: after all values.
 NULL = 2**62
@@ -62,11 +69,28 @@ class CodedRows:
                 self._add_floats(whole(column))
             elif pa.types.is_nested(column.type):
                 self._add_nested(whole(column))
+            elif (numbers := _numbers(column := whole(column))) is not None:
+                self._add_numbers(column, numbers)
             else:
-                encoded = column.combine_chunks().dictionary_encode()
+                encoded = column.dictionary_encode()
                 order = pc.array_sort_indices(encoded.dictionary)
-                codes = pc.array_sort_indices(order).take(encoded.indices).cast(pa.int64())
-                self._add(encoded.dictionary.take(order), integers(pc.fill_null(codes, NULL)), None)
+                places = np.full(len(order) + 1, NULL, np.int64)
+                places[order.to_numpy()] = np.arange(len(order))
+                codes = places[encoded.indices.fill_null(len(order)).to_numpy()]
+                self._add(encoded.dictionary.take(order), codes, None)
+
+    def _add_numbers(self, column: pa.Array, numbers: Codes) -> None:
+        is_null = nulls(column) if column.null_count else None
+        distinct, places = ranked(numbers if is_null is None else numbers[~is_null])
+        codes = places
+        if is_null is not None:
+            codes = np.full(len(column), NULL, np.int64)
+            codes[~is_null] = places
+        if pa.types.is_decimal(column.type):
+            values = decimals(distinct, column.type)
+        else:
+            values = pa.array(distinct.astype(f"i{column.type.bit_width // 8}")).view(column.type)
+        self._add(values, codes, None)
 
     def _add(self, values: pa.Array, codes: Codes, equal: Codes | None) -> None:
         self._sorted.append(values)
@@ -140,7 +164,7 @@ class CodedRows:
         places = first[numbers[len(known) :]]
         is_null = nulls(values)
         is_new = ~is_null & (places >= len(known))
-        new, order = np.unique(places[is_new], return_inverse=True)
+        new, order = ranked(places[is_new])
         places[is_new] = len(known) + order
         self._sorted[position] = pa.concat_arrays([known, both.take(pa.array(new))])
         if (equal := self._equal[position]) is not None:
@@ -194,6 +218,17 @@ class CodedRows:
             values.take(pa.array([None if code == NULL else code for code in codes], pa.int64()))
             for values, codes in zip(self._sorted, cells, strict=True)
         ]
+
+
+def _numbers(column: pa.Array) -> Codes | None:
+    """Returns integers that have the order of values; None if none have. Those in the places of NULLs are any."""
+    type_ = column.type
+    if is_stored_as_integer(type_):
+        return integers(column)
+    if pa.types.is_decimal128(type_):
+        found, are_large = units(column)
+        return found if are_large is None else None
+    return None
 
 
 def _holds_floats(type_: pa.DataType) -> bool:

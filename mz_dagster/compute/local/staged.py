@@ -26,7 +26,14 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, TIME, by_position, positional
 from mz_dagster.compute.algebra.times import PRIOR
 from mz_dagster.compute.algebra.tournaments import leaves_one_row
-from mz_dagster.compute.local.bucket_pruning import StateLookup, among, pruned_state, prunes_buckets
+from mz_dagster.compute.local.bucket_pruning import (
+    Hashes,
+    StateLookup,
+    among,
+    buckets_of,
+    pruned_state,
+    prunes_buckets,
+)
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows, Row
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.error_part import error_updates, failed
@@ -113,7 +120,7 @@ class _Tournament:
         """Returns the errors that were found."""
         return error_updates(self._errors, self._schema)
 
-    def _at_once(self, hashes: list[int], changes: pa.Table, state: pa.Table, time: int) -> pa.Table | None:
+    def _at_once(self, hashes: Hashes, changes: pa.Table, state: pa.Table, time: int) -> pa.Table | None:
         """Returns the state's updates if all changes are at one time; None if a multiplicity is negative."""
         assert isinstance(self._node.function, TopRows | Extremes)
         count, codes = len(changes), self._codes
@@ -124,8 +131,7 @@ class _Tournament:
             budget().versioned_rows - self._versioned, codes, [column.type for column in self._columns],
         )  # fmt: skip
         own = tuple(one[:count] for one in cells), tuple(one[count:] for one in cells)
-        bucket = np.array([one % self._buckets[0] for one in hashes], np.int64)
-        flow = Rows(bucket, groups[:count], own[0], integers(whole(changes.column(DIFF))))
+        flow = Rows(buckets_of(hashes, self._buckets[0]), groups[:count], own[0], integers(whole(changes.column(DIFF))))
         held = Rows(integers(whole(state.column("c1"))), groups[count:], own[1], integers(whole(state.column(DIFF))))
         found = changed_levels(stages, flow, held, integers(whole(state.column("c0"))))
         if found is None:
@@ -165,15 +171,15 @@ class _Tournament:
         meta = [pa.array(times[come]), pa.array(np.ones(len(come), np.int64)), pa.nulls(len(come), pa.string())]
         return pa.Table.from_arrays([*place, *found.columns, *meta], schema=self._schema)
 
-    def _hashes(self, rows: pa.Table) -> list[int]:
+    def _hashes(self, rows: pa.Table) -> Hashes:
         """Returns the hash of each row, by which it has its buckets (`versions.hashed`)."""
         others = [position for position in range(len(self._columns)) if position not in self._node.group]
         if self._buckets == (1,) or not others:
-            return [0] * len(rows)
+            return np.zeros(len(rows), np.uint64)
         types = [self._columns[position].type for position in others]
         return key_hashes([rows.column(f"c{position}") for position in others], types)
 
-    def _keys(self, rows: pa.Table, hashes: list[int], *, first: int = 0) -> dict[int, pa.ChunkedArray]:
+    def _keys(self, rows: pa.Table, hashes: Hashes, *, first: int = 0) -> dict[int, pa.ChunkedArray]:
         """Returns the values of the state's columns at all places that rows may change, perhaps more than once.
 
         That is from a first stage on.
@@ -181,8 +187,8 @@ class _Tournament:
         parts = [
             pa.table(
                 {
-                    "0": pa.array([level] * len(rows), pa.int32()),
-                    "1": pa.array([one % buckets for one in hashes], pa.int64()),
+                    "0": pa.array(np.full(len(rows), level, np.int32)),
+                    "1": pa.array(buckets_of(hashes, buckets)),
                     **{str(2 + k): rows.column(f"c{k}") for k in self._node.group},
                 }
             )
@@ -198,12 +204,12 @@ class _Tournament:
         asked = pa.table(list(keys.values()), places.column_names)
         return state.filter(pa.array(among(places, asked, signs=False)))
 
-    def _flow(self, rows: list[Row], hashes: list[int], changes: pa.Table) -> _Flow:
+    def _flow(self, rows: list[Row], hashes: Hashes, changes: pa.Table) -> _Flow:
         """Returns the changes of the first level; as updates, too, if the state has that."""
         flow = _Flow()
         times, diffs = changes.column(TIME).to_pylist(), changes.column(DIFF).to_pylist()
-        for row, hash_, time, diff in zip(rows, hashes, times, diffs, strict=True):
-            bucket = hash_ % self._buckets[0]
+        buckets = buckets_of(hashes, self._buckets[0]).tolist()
+        for row, bucket, time, diff in zip(rows, buckets, times, diffs, strict=True):
             flow.add((bucket, self._group(row)), time, row, diff)
             if self._has_all:
                 self._found[0, bucket, row, time] += diff

@@ -13,7 +13,7 @@ Memory: a few integers for each row of the places that change, and column.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -72,11 +72,11 @@ class Rows:
 
     def summed(self) -> Rows:
         """Returns each row once, with the sum of its multiplicities, if that is not zero."""
-        numbers = self.numbers()
-        total, first = sums(numbers, self.diff), firsts(numbers)
-        found = self.take(first)
+        there = self.take(np.flatnonzero(self.diff))
+        numbers = there.numbers()
+        total, first = sums(numbers, there.diff), firsts(numbers)
         kept = np.flatnonzero(total)
-        return Rows(found.bucket, found.group, found.cells, total).take(kept)
+        return replace(there.take(first[kept]), diff=total[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) 
 
     Args:
         stages: How it is held.
-        changes: Of the first level.
+        changes: Of the first level, no two of one row.
         held: What the state has of the places that change, and perhaps others.
         level: The level of each row of `held`.
 
@@ -123,13 +123,7 @@ def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) 
     for stage, buckets in enumerate([*stages.buckets[1:], 1]):
         is_last = stage == len(stages.buckets) - 1
         own = held.take(np.flatnonzero(level == stages.levels[stage]))
-        both = _of_places(own, changes).joined(changes)
-        numbers = both.numbers()
-        rows = both.take(firsts(numbers))
-        is_change = np.arange(len(both)) >= len(both) - len(changes)
-        change = sums(numbers, np.where(is_change, both.diff, 0))
-        before = sums(numbers, np.where(is_change, 0, both.diff))
-        after = before + change
+        rows, before, after = _versions(_of_places(own, changes), changes)
         if min(before.min(initial=0), after.min(initial=0)) < 0:
             return None
         versioned += int(np.count_nonzero(before)) + int(np.count_nonzero(after))
@@ -145,8 +139,22 @@ def changed_levels(stages: Tournament, changes: Rows, held: Rows, level: Codes) 
     return found
 
 
+def _versions(held: Rows, changes: Rows) -> tuple[Rows, Codes, Codes]:
+    """Returns each row once, and how often it is there before and after changes, of which no two are of one row."""
+    if not len(held):
+        return changes, np.zeros_like(changes.diff), changes.diff
+    both = held.joined(changes)
+    numbers = both.numbers()
+    is_change = np.arange(len(both)) >= len(held)
+    change = sums(numbers, np.where(is_change, both.diff, 0))
+    before = sums(numbers, np.where(is_change, 0, both.diff))
+    return both.take(firsts(numbers)), before, before + change
+
+
 def _of_places(held: Rows, changes: Rows) -> Rows:
     """Returns the rows that are in a place that changes."""
+    if not len(held):
+        return held
     places = _numbered([np.concatenate(both) for both in ((held.bucket, changes.bucket), (held.group, changes.group))],
                        len(held) + len(changes))  # fmt: skip
     return held.take(np.flatnonzero(np.isin(places[: len(held)], places[len(held) :])))

@@ -27,7 +27,7 @@ from mz_dagster.functions.errors import NEGATIVE_MULTIPLICITY
 from mz_dagster.plan.physical import Staged
 from mz_dagster.storage.arrow_schema import update_schema, without_errors
 from mz_dagster.storage.consolidation import summed
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, whole
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, ranked, whole
 
 Integers = NDArray[np.int64]
 
@@ -86,7 +86,7 @@ class Versions:
             raise Declined("there are many rows in the versions of what is touched")
         version = np.repeat(begins - (np.cumsum(spans) - spans), spans) + np.arange(int(spans.sum()))
         numbers = version * rows.size + np.repeat(row, spans)
-        distinct, place = np.unique(numbers, return_inverse=True)
+        distinct, place = ranked(numbers)
         copies = totals(place, np.repeat(diffs, spans))
         negative = distinct[copies < 0] // rows.size
         distinct, copies = distinct[copies > 0], copies[copies > 0]

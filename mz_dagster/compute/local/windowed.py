@@ -27,7 +27,7 @@ from mz_dagster.compute.local.window_functions import evaluated_functions
 from mz_dagster.plan.physical import Staged, Windowed
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.arrow_schema import without_error_data
-from mz_dagster.storage.row_numbers import compact, firsts, numbered, sums
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, ranked, sums
 
 Integers = NDArray[np.int64]
 
@@ -89,7 +89,7 @@ def _differences(
     touch = np.concatenate([comes[comes >= 0], goes[goes >= 0]])
     number = np.concatenate([numbers[comes >= 0], numbers[goes >= 0]])
     sign = np.concatenate([np.full(int((comes >= 0).sum()), 1), np.full(int((goes >= 0).sum()), -1)])
-    distinct, place = np.unique(touch * max(bound, 1) + number, return_inverse=True)
+    distinct, place = ranked(touch * max(bound, 1) + number)
     diff = sums(place, sign)
     changed = np.flatnonzero(diff)
     at = firsts(numbers)[distinct[changed] % max(bound, 1)]

@@ -188,7 +188,8 @@ class LookupKeys:
 
     def _hashes(self, layout: tuple[int, ...]) -> list[int]:
         kinds = [self.columns[position].type for position in layout]
-        return key_hashes([self._stored(position) for position in layout], kinds)
+        found: list[int] = key_hashes([self._stored(position) for position in layout], kinds).tolist()
+        return found
 
     def _stored(self, position: int) -> pa.ChunkedArray:
         """Returns the keys' values of a column."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mz_dagster.storage.row_numbers import numbered, whole
+from mz_dagster.storage.row_numbers import compact, numbered, ranked, whole
 from mz_dagster.storage.shards import DIFF, TIME
 
 _Ids = np.ndarray[Any, np.dtype[np.int64]]
@@ -47,10 +47,10 @@ def change_events(updates: pa.Table, key: Sequence[str], *, are_first: bool) -> 
     ]
     both = pa.concat_tables(sides)
     numbers, _ = numbered([whole(both.column(name)) for name in (TIME, *key)], len(both))
-    _, ids = np.unique(numbers, return_inverse=True)
+    ids, _ = compact(numbers)
     split = len(sides[0])
     pairs = ids * (len(both) + 1) + np.concatenate([nth(ids[:split]), nth(ids[split:])])
-    events, of_row = np.unique(pairs, return_inverse=True)
+    events, of_row = ranked(pairs)
     places = [np.full(len(events), -1), np.full(len(events), -1)]
     places[0][of_row[:split]] = np.arange(split)
     places[1][of_row[split:]] = np.arange(len(both) - split)

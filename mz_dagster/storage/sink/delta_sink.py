@@ -37,7 +37,7 @@ from mz_dagster.errors import first_line
 from mz_dagster.fail_point import fail_point
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.consolidation import consolidated
-from mz_dagster.storage.row_numbers import numbered, whole
+from mz_dagster.storage.row_numbers import compact, numbered, whole
 from mz_dagster.storage.shards import DIFF, ERROR, TIME
 from mz_dagster.storage.sink.change_events import change_events, event_schema, nth, repeated, updates_of_events
 from mz_dagster.storage.sink.delta_columns import delta_schema, delta_values
@@ -408,7 +408,7 @@ def matched(wanted: pa.Table, there: pa.Table) -> np.ndarray[Any, np.dtype[np.bo
     """
     both = pa.concat_tables([wanted, there])
     numbers, _ = numbered([whole(one) for one in both.columns], len(both))
-    _, ids = np.unique(numbers, return_inverse=True)
+    ids, _ = compact(numbers)
     first, second = ids[: len(wanted)], ids[len(wanted) :]
     most = int(ids.max(initial=-1)) + 1
     common = np.minimum(np.bincount(first, minlength=most), np.bincount(second, minlength=most))

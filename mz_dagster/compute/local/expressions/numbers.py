@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.registry import Mask, Operand
+from mz_dagster.storage.row_numbers import stored_integers
 
 #: 64-bit integers, or one for all rows.
 Integers: TypeAlias = NDArray[np.int64]
@@ -29,9 +30,7 @@ def integers(values: Operand) -> Integers:
         >>> integers(pa.array([1, None, 3], pa.int16())).dtype, integers(pa.scalar(7)).tolist()
         (dtype('int64'), [7])
     """
-    array = pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values
-    found = np.frombuffer(array.buffers()[1], np.dtype(f"i{array.type.bit_width // 8}"))
-    return found[array.offset : array.offset + len(array)].astype(np.int64, copy=False)
+    return stored_integers(pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values)
 
 
 def units(values: Operand) -> tuple[Integers, Mask | None]:
