@@ -29,6 +29,7 @@ class CheckResult:
         change: By how many they became more since the tick before; all of them if that is not known.
         sample: Some of them; None if there are none, or very many.
         reason: Why nobody knows; None if it is known.
+        is_forgotten: Whether nobody knows because its history begins later than the time.
     """
 
     check: ObjectRow
@@ -39,6 +40,7 @@ class CheckResult:
     change: int = 0
     sample: Sample | None = None
     reason: str | None = None
+    is_forgotten: bool = False
 
     @property
     def holds(self) -> bool:
@@ -80,8 +82,10 @@ def _said(unsaid: CheckResult, row: CollectionRow, found: Violations, ticks: Seq
     """Returns the result with what the violations say."""
     time = unsaid.time
     if not found.is_known_at(time):
-        why = "its history begins later" if time < found.since else "it is not complete there yet"
-        return replace(unsaid, reason=row.reason or (why if row.is_hydrated else "it is not hydrated yet"))
+        is_forgotten = row.is_hydrated and time < found.since
+        why = "its history begins later" if is_forgotten else "it is not complete there yet"
+        reason = row.reason or (why if row.is_hydrated else "it is not hydrated yet")
+        return replace(unsaid, reason=reason, is_forgotten=is_forgotten)
     if errors := found.errors_at(time):
         return replace(unsaid, reason=errors[0])
     count = found.count_at(time)

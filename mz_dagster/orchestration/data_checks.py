@@ -73,7 +73,10 @@ def data_check_results(
     time: int | None,
     wanted: Set[dg.AssetCheckKey] | None,
 ) -> Iterator[dg.AssetCheckResult]:
-    """Yields what the checks of a timeline say.
+    """Yields what the checks of a timeline say; nothing of one whose history begins after the time.
+
+    A run of an old tick, as a retry or a backfill makes one, is not held up by what was forgotten since, nor does it
+    say anew what was told when the tick was closed.
 
     Args:
         engine: The project.
@@ -94,6 +97,8 @@ def data_check_results(
             chosen[row.id] = key
             rows.append(row)
     for one in check_results(engine, rows, time):
+        if one.is_forgotten:
+            continue
         yield _result(chosen[one.check.id], one)
 
 

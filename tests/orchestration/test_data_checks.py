@@ -39,6 +39,12 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def definitions(project: Project) -> dg.Definitions:
+    return definitions_of(project)
+
+
+def definitions_of(project: Project) -> dg.Definitions:
+    """Returns what Dagster loads of the files as they are now."""
+
     @mz_assets(project=project)
     def shop(context: dg.AssetExecutionContext, mz: MzResource) -> Iterator[StepResult]:
         yield from mz.step(context)
@@ -118,6 +124,34 @@ def test_every_run_carries_what_the_checks_say(
     found, made = run(success=True)
     assert {name for name in own if not found[name].passed} == set()
     assert found["orders_not_null_amount"].metadata["mz/violations_change"].value == -2
+
+
+def test_a_blocking_check_with_a_later_history_holds_up_no_old_tick(
+    project: Project, instance: dg.DagsterInstance
+) -> None:
+    def run(tick: int) -> dg.ExecuteInProcessResult:
+        instance.add_dynamic_partitions(partitions_of("default").name or "", [partition_key(tick)])
+        job = definitions_of(project).resolve_job_def("step")
+        return job.execute_in_process(instance=instance, raise_on_error=False, partition_key=partition_key(tick))
+
+    def applied(*statements: str) -> int:
+        with Engine(project) as engine:
+            apply_project(engine)
+        write(project, *statements)
+        with Engine(project) as engine:
+            return engine.poll("default").tick or mint(engine)
+
+    old = applied()
+    assert run(old).success
+    assert run(applied("INSERT INTO orders VALUES (1, 5)")).success
+    text = SQL.replace("-- What each is worth.", "-- @check unique(id), blocking")
+    (project.root / "assets" / "all.sql").write_text(text.replace("amount FROM orders GROUP", "bits FROM orders GROUP"))
+    (project.root / "assets" / "checks" / "positive.sql").write_text("SELECT * FROM worth WHERE bits < 0")
+    new = run(applied("INSERT INTO orders VALUES (2, 5)"))
+    assert "worth_unique_id" in {one.check_name for one in new.get_asset_check_evaluations()}
+    again = run(old)
+    assert again.success, "nobody can tell whether it held, and the tick was closed before"
+    assert not {"worth_unique_id", "positive"} & {one.check_name for one in again.get_asset_check_evaluations()}
 
 
 def test_checks_are_specified_as_the_files_say(definitions: dg.Definitions) -> None:

@@ -188,7 +188,7 @@ def test_what_changed_or_went_is_told(connection: Connection, prefix: Prefix) ->
     poll(connection)
     assert held(connection) == Counter([(0,), (1,), (2,)])
     prefix.put("1.jsonl", '{"id": 5}')
-    with pytest.raises(BoundFileChanged, match=r'bound file "1\.jsonl" has changed'):
+    with pytest.raises(BoundFileChanged, match=r'bound file "1\.jsonl" has changed[\s\S]* Move it away, or restore'):
         poll(connection)
     findings = examine(connection.engine.project.root, deep=True).findings
     assert [one.check for one in findings if one.check.startswith("bound")] == ["bound-file-changed"]

@@ -33,7 +33,7 @@ from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
 from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
-from mz_dagster.storage.source import Ledger, table_rows
+from mz_dagster.storage.source import Ledger, SourceUnreadable, table_rows
 from mz_dagster.storage.source.delta import data_files, delta_source
 from mz_dagster.storage.table_place import TablePlace
 from tests.budgets import SetBudget
@@ -539,6 +539,21 @@ def test_a_damaged_log_is_the_sources_own_error(
     else:
         connection.engine.poll(TIMELINE)
     commit.unlink()
+
+
+def test_a_damaged_data_file_is_mended_by_whoever_writes_the_table(
+    connection: Connection, table: Path, bound: object
+) -> None:
+    before = set(table.glob("*.parquet"))
+    write_deltalake(table, rows((3, "x", None)), mode="append")
+    (damaged,) = set(table.glob("*.parquet")) - before
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    with pytest.raises(SourceUnreadable) as caught:
+        held(connection)
+    says_what_to_do(caught.value, damaged.name, "is damaged", "whoever writes the table", "ALTER SOURCE ... RESET")
+    write_deltalake(table, rows((4, "y", None)), mode="overwrite")
+    connection.execute("ALTER SOURCE t RESET")
+    assert held(connection) == reference(table, "a", "p")
 
 
 def test_a_log_that_leads_out_of_its_folder_is_not_followed(

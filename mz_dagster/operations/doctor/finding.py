@@ -160,7 +160,10 @@ CHECKS = {
     ),
     # sources
     "bound-file-missing": _broken("The next poll of the source fails.", "Put the file back, byte by byte as it was."),
-    "bound-file-changed": _broken("The next poll of the source fails.", "Put the file back, byte by byte as it was."),
+    "bound-file-changed": _broken(
+        "The next poll of the source fails.",
+        "Put the file back, byte by byte as it was; or move it away, if the tick that bound it is sealed.",
+    ),
     # sinks
     "sink-differs": _broken("Its readers see what is not there.", "ALTER SINK ... RESET writes it anew."),
     "sink-unreadable": _broken("The next step of the sink fails.", "Do as the message says."),

@@ -15,16 +15,26 @@ class BoundFileChanged(OperationalError):
     """A file which is bound to a tick is gone or has another content.
 
     A binding is definite: until the tick is sealed, the collection's content at it is computed from that file, and
-    from then on what lies under its path must be what the content was computed from.
+    from then on what lies under its path must be what the content was computed from, or nothing.
+
+    Args:
+        path: Its path.
+        detail: What became of it.
+        is_sealed: Whether what it held is sealed, so that it may go.
     """
 
     sqlstate = "58P01"
 
-    def __init__(self, path: str, detail: str) -> None:
+    def __init__(self, path: str, detail: str, *, is_sealed: bool = False) -> None:
+        way_out = (
+            "Move it away, or restore it as it was: what it held before is in the source, and stays."
+            if is_sealed
+            else "Restore the file as it was, or drop and recreate the source."
+        )
         super().__init__(
             f'bound file "{path}" has changed',
             detail=detail,
-            hint="Restore the file as it was, or drop and recreate the source. New content belongs into a new file.",
+            hint=f"{way_out} New content belongs into a new file.",
         )
         self.path = path
 

@@ -141,7 +141,12 @@ class FileSource(RecordSource):
         needed = min(upper, upper - ledger.expect_files_ms)  # from here on, files have to be there
         bindings = catalog.bindings(row.id, min(row.since.only, needed))
         bound = {file.path: file for one in bindings for file in one.files if one.tick >= needed or file.path in listed}
-        catalog.note_identities(row.id, self._check(bound.values(), listing))
+        try:
+            catalog.note_identities(row.id, self._check(bound.values(), listing))
+        except BoundFileChanged as changed:
+            if any(file.path == changed.path for one in bindings if one.tick >= needed for file in one.files):
+                raise
+            raise BoundFileChanged(changed.path, changed.detail or "", is_sealed=True) from None
         others = [path for path in listing.paths if path not in bound]
         known = catalog.known_paths(row.id, others)
         files = self.place.lasting(self._new_files((path for path in others if path not in known), listing))

@@ -33,6 +33,13 @@ _INTEGER_KINDS = {Kind.INT2, Kind.INT4, Kind.INT8, Kind.MZ_TIMESTAMP, Kind.NUMER
 #: What Arrow raises over bytes that are no Parquet: its own errors, names that are no text, sizes that nothing has.
 _DAMAGE = (OSError, pa.ArrowException, ValueError, MemoryError, OverflowError)
 
+#: What to do about a file that somebody dropped, and about one that is a table's own.
+_MEND_FILE = "Replace the file by one with the source's columns, or move it away."
+_MEND_TABLE = (
+    "Have whoever writes the table put the file back whole, or write what it held anew; in that case ALTER SOURCE ... "
+    "RESET goes on with the newest version."
+)
+
 #: How many of the integer types an array's elements may have.
 _WIDTH = {Kind.INT2: 2, Kind.INT4: 3, Kind.INT8: 4}
 _EXACT_KINDS = frozenset(
@@ -134,8 +141,12 @@ def check_pages(folder: Path, path: str) -> None:
 
 
 @contextmanager
-def named_if_damaged(path: str) -> Iterator[None]:
+def named_if_damaged(path: str, *, is_of_table: bool = False) -> Iterator[None]:
     """Names the file at `path` if it cannot be read in the block.
+
+    Args:
+        path: What to call it.
+        is_of_table: Whether it is a table's own, which nobody may move away.
 
     Raises:
         SourceUnreadable: A page is damaged or missing.
@@ -143,7 +154,8 @@ def named_if_damaged(path: str) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise _unreadable(path, f"It is damaged: {first_line(error)}.") from error
+        hint = _MEND_TABLE if is_of_table else _MEND_FILE
+        raise _unreadable(path, f"It is damaged: {first_line(error)}.", hint=hint) from error
 
 
 def _spark_name(type_: pa.DataType) -> str | None:
@@ -236,9 +248,5 @@ def _fits_element(type_: ScalarType, name: str) -> bool:
             return False
 
 
-def _unreadable(path: str, detail: str, called: str = "Parquet") -> SourceUnreadable:
-    return SourceUnreadable(
-        f'cannot read {called} file "{path}"',
-        detail=detail,
-        hint="Replace the file by one with the source's columns, or move it away.",
-    )
+def _unreadable(path: str, detail: str, called: str = "Parquet", hint: str = _MEND_FILE) -> SourceUnreadable:
+    return SourceUnreadable(f'cannot read {called} file "{path}"', detail=detail, hint=hint)

@@ -70,7 +70,7 @@ def changed_rows(
 def _batches(table: TablePlace, path: str, names: Collection[str]) -> Iterator[pa.RecordBatch]:
     with (
         table.file(path) as opened,
-        named_if_damaged(f"{table}/{path}"),
+        named_if_damaged(f"{table}/{path}", is_of_table=True),
         open_parquet(opened) as file,
     ):
         there = set(file.schema_arrow.names)

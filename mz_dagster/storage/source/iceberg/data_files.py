@@ -77,7 +77,7 @@ class TableFiles:
     def _opened(self, path: str) -> Iterator[pq.ParquetFile]:
         with (
             self.io.new_input(path).open() as opened,
-            named_if_damaged(path),
+            named_if_damaged(path, is_of_table=True),
             open_parquet(opened) as file,
         ):
             yield file
