@@ -25,6 +25,7 @@ from mz_dagster.sql import (
     Explain,
     Fetch,
     Insert,
+    Prepare,
     ReleaseSavepoint,
     ResetAll,
     Savepoint,
@@ -63,6 +64,7 @@ _OF_ALL = (
     | SetSetting
     | SetTransaction
     | ResetAll
+    | Prepare
     | Deallocate
     | Discard
     | Unlisten

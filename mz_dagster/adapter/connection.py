@@ -26,6 +26,7 @@ from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.copy_to_file import check_names
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.prepared_statements import PreparedStatement
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.result import Result, Rows, RowStream, StreamedRows
 from mz_dagster.adapter.session import Session
@@ -243,6 +244,14 @@ class Connection:
     def note_types(self, sql: str, parameters: Sequence[object]) -> bool:
         """Notes in the open parameters of a query of which types they are; see `Session.note_types`."""
         return self._session().note_types(sql, parameters)
+
+    def prepared_statement(self, name: str) -> PreparedStatement | None:
+        """Returns what SQL's PREPARE has prepared under a name; None if that is nothing."""
+        return self._variables.prepared.get(name)
+
+    def forget_prepared(self, name: str) -> None:
+        """Forgets what SQL's PREPARE has prepared under a name, if that is something."""
+        self._variables.prepared.pop(name, None)
 
     def parsed(self, sql: str) -> Statement:
         """Returns what a text says that is one statement, whatever that means; raises as `execute`."""

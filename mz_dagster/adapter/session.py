@@ -18,9 +18,11 @@ from mz_dagster.adapter.describing import describe
 from mz_dagster.adapter.engine import Engine, ObjectRecreated
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.prepared_statements import UndefinedStatement
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context, command
 from mz_dagster.adapter.sequence.insert import insert_many
+from mz_dagster.adapter.sequence.prepare import find
 from mz_dagster.adapter.sequence.select import reads_of
 from mz_dagster.adapter.sequence.statements import STATEMENTS, Effect
 from mz_dagster.adapter.timestamps import Isolation
@@ -34,10 +36,12 @@ from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions import UTC
 from mz_dagster.notices import Notice, heard_by
+from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
     Commit,
     Delete,
+    Execute,
     Fetch,
     Insert,
     Rollback,
@@ -97,7 +101,9 @@ class Session:
     @property
     def _context(self) -> Context:
         """What a statement that begins now is carried out with."""
-        return Context(self._engine, self._names, self._variables, self._progress, self._queue, self._failing)
+        return Context(
+            self._engine, self._names, self._variables, self._progress, self._queue, self._failing, self.sequence
+        )
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
         """Executes one statement.
@@ -199,6 +205,12 @@ class Session:
                 raise
 
     def _described(self, statement: Statement, parameters: Sequence[object]) -> tuple[Column, ...] | None:
+        if isinstance(statement, Execute):
+            prepared = find(self._context, statement.name.last)
+            if prepared is None:
+                raise UndefinedStatement.named(statement.name.last)
+            nulls = [None if one is None else Literal(None, one) for one in prepared.types]
+            return self._described(prepared.statement, [nulls[place] for place in prepared.places])
         if isinstance(statement, Select):
             return reads_of(self._context).described(statement, parameters)
         return describe(self._names, statement, parameters, self._context.circumstances())

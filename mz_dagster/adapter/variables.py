@@ -12,6 +12,7 @@ from mz_dagster.adapter.access import owner_name
 from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
+from mz_dagster.adapter.prepared_statements import PreparedStatement
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH, is_custom
 from mz_dagster.adapter.setting_values import engine_setting_of
@@ -62,6 +63,7 @@ class Variables:
         changed: The other settings that were set, by their names.
         transaction: The transaction block that is open, or None.
         cursors: The cursors that were declared, by their names.
+        prepared: The statements that SQL has prepared, by their names.
         client: Who sends and gets the rows of COPY; None if nobody does.
         role: The name of the session's role; None if it is the owner's.
     """
@@ -74,6 +76,7 @@ class Variables:
     changed: dict[str, str] = field(default_factory=dict)
     transaction: Transaction | None = None
     cursors: dict[str, DeclaredCursor] = field(default_factory=dict)
+    prepared: dict[str, PreparedStatement] = field(default_factory=dict)
     client: WireClient | None = None
     role: str | None = None
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from mz_dagster.errors import ProgrammingError
-from mz_dagster.scalars.types import Column
-from mz_dagster.sql import ClientFormat
+from mz_dagster.scalars.types import Column, ScalarType
+from mz_dagster.sql import ClientFormat, Statement
 from mz_dagster.storage.copy_csv import Record
-
-
-class UndefinedStatement(ProgrammingError):
-    """The name of a prepared statement that there is none of."""
-
-    sqlstate = "26000"
 
 
 class WireClient(Protocol):
@@ -49,6 +42,16 @@ class WireClient(Protocol):
         Raises:
             BadCopyFormat: They are not written so.
             CopyEnded: The client has given up.
+        """
+        ...
+
+    def prepared_statement(
+        self, name: str
+    ) -> tuple[Statement, str, tuple[int, ...], Sequence[ScalarType | None]] | None:
+        """Returns a statement that the client has prepared, as the protocol does; None if there is none of the name.
+
+        It is followed by its text with `?`, of each of which comes the number of a parameter, and what is said of their
+        types.
         """
         ...
 

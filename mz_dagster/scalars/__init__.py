@@ -6,5 +6,6 @@ it may be NULL; what its calls compute is said by the layer above, `functions`.
 
 It does not know which functions exist, resolve names, or evaluate anything.
 
-Open to other layers beside this front door: `infinity`, `record`, `scalar`, `type_ids`, `types`, `values`.
+Open to other layers beside this front door: `infinity`, `parameter_types`, `record`, `scalar`, `type_ids`, `types`,
+`values`.
 """

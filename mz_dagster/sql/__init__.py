@@ -29,9 +29,9 @@ It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 
 Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
 `circumstances`, `connection_statements`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`,
-`options`, `parsed_texts`, `query_clauses`, `role_statements`, `schemas`, `source_statement`, `statements`,
-`table_changes`, `table_text`, `translation`, `translation.originals`, `translation.translate`, `type_names`,
-`type_statements`.
+`numbered_parameters`, `options`, `parsed_texts`, `query_clauses`, `role_statements`, `schemas`, `source_statement`,
+`statements`, `table_changes`, `table_text`, `translation`, `translation.originals`, `translation.translate`,
+`type_names`, `type_statements`.
 """
 
 from mz_dagster.plan.relation import ColumnOrder
@@ -55,8 +55,10 @@ from mz_dagster.sql.session_statements import (
     Deallocate,
     Declare,
     Discard,
+    Execute,
     Explain,
     Fetch,
+    Prepare,
     ReleaseSavepoint,
     ResetAll,
     Rollback,
@@ -164,6 +166,7 @@ __all__ = [
     "Delta",
     "Discard",
     "Drop",
+    "Execute",
     "Explain",
     "Fetch",
     "Files",
@@ -172,6 +175,7 @@ __all__ = [
     "Maintenance",
     "Name",
     "OnConflict",
+    "Prepare",
     "Refresh",
     "ReleaseSavepoint",
     "ResetAll",

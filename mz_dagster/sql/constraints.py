@@ -20,7 +20,7 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import Constant, Filter, Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, columns_of, walk
-from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType
+from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
 from mz_dagster.sql.binder import bind_query
 from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
@@ -289,6 +289,36 @@ def assigned(expressions: ExpressionBinder, node: exp.Expr, column: Column) -> S
             f"but expression is of type {type_name(bound.type)}",
             hint="You will need to rewrite or cast the expression.",
             position=expressions.body.position(node),
+        )
+    return found.apply(bound)
+
+
+def bind_argument(
+    number: int,
+    text: SqlText,
+    type_: ScalarType,
+    resolver: Resolver,
+    params: Sequence[object],
+    circumstances: Circumstances | None,
+) -> Scalar:
+    """Returns the value that EXECUTE gives a parameter, cast as an assignment casts it.
+
+    Raises:
+        DatatypeMismatch: It is of a type that does not become the parameter's by itself.
+        UnsupportedForm: It has a subquery.
+    """
+    body = _parsed(text, "EXECUTE parameter")
+    expressions = Expressions(BindingContext(resolver, params, circumstances), body, Scope(), "EXECUTE")
+    bound = expressions.bind(body.root)
+    if isinstance(bound, Unknown):
+        return expressions.literal(bound, type_, body.root, assigned=True)
+    found = cast(bound.type, type_, CastContext.ASSIGNMENT)
+    if isinstance(found, Failure):
+        raise DatatypeMismatch(
+            f"parameter ${number} of type {type_name(bound.type)} "
+            f"cannot be coerced to the expected type {type_name(type_)}",
+            hint="You will need to rewrite or cast the expression.",
+            position=expressions.body.position(body.root),
         )
     return found.apply(bound)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mz_dagster.scalars.types import ScalarType
 from mz_dagster.sql.statements import (
     CreateCheck,
     CreateIndex,
     CreateMaterializedView,
     CreateView,
+    Delete,
+    Insert,
     Name,
     Select,
     SqlText,
     Statement,
     Subscribe,
+    Update,
 )
 
 
@@ -60,6 +64,31 @@ class CloseCursor(Statement):
     """`CLOSE`; without a name, all."""
 
     name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare(Statement):
+    """`PREPARE name (type, ...) AS statement`.
+
+    Attributes:
+        name: What it is called from then on.
+        types: Of its first parameters; None of one whose type is left to where it stands.
+        prepared: The statement, with `?` for its parameters.
+        places: Of each `?` the number of the parameter that stands there, from 0 on.
+    """
+
+    name: str
+    types: tuple[ScalarType | None, ...]
+    prepared: Select | Insert | Update | Delete
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute(Statement):
+    """`EXECUTE name (value, ...)`."""
+
+    name: Name
+    arguments: tuple[SqlText, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,9 @@ from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.cursor_statements import parse_close, parse_declare, parse_fetch
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, WrongObjectKind, suggestion
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
+from mz_dagster.sql.numbered_parameters import NumberedParameters
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
+from mz_dagster.sql.prepared_statements import parse_execute, parse_parameter_types
 from mz_dagster.sql.query_clauses import into_clause, query_and_as_of, query_text, with_data
 from mz_dagster.sql.role_statements import (
     AlterRole,
@@ -34,7 +36,7 @@ from mz_dagster.sql.role_statements import (
     parse_drop_role,
     parse_grant,
 )
-from mz_dagster.sql.session_statements import Explain, Show, ShowSetting
+from mz_dagster.sql.session_statements import Explain, Prepare, Show, ShowSetting
 from mz_dagster.sql.setting_statement import (
     parse_deallocate,
     parse_discard,
@@ -563,6 +565,30 @@ def _maintenance(cursor: TokenCursor, common: Common) -> Maintenance:
     return Maintenance(*common, what.upper(), tuple(tables))
 
 
+#: How statements begin that are prepared.
+_PREPARED = ("select", "values", "table", "with", "insert", "update", "delete")
+
+
+def _prepare(cursor: TokenCursor, common: Common) -> Prepare:
+    """Moves past `PREPARE name [(type, ...)] AS {query | INSERT ... | UPDATE ... | DELETE ...}`."""
+    cursor.expects("prepare")
+    name = cursor.identifier("a prepared statement")
+    types = parse_parameter_types(cursor)
+    cursor.expects("as")
+    start, first = cursor.at, cursor.current
+    if not first.is_symbol("(") and not first.is_word(*_PREPARED):
+        raise cursor.unexpected("SELECT, VALUES, INSERT, UPDATE or DELETE")
+    numbered = NumberedParameters.of(cursor.source[: cursor.end], cursor.tokens[start:])
+    # What comes before is blank, so that errors point at their places.
+    text = " " * first.start + numbered.text[first.start :]
+    (fragment,) = split(text)
+    prepared = parse_statement(text, fragment)
+    if not isinstance(prepared, Select | Insert | Update | Delete):
+        raise cursor.refuse("PREPARE of SELECT ... INTO", "Only queries and writes are prepared.")
+    cursor.at = len(cursor.tokens)
+    return Prepare(common.text, common.offset, 0, name, types, prepared, numbered.places)
+
+
 _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "create": _create,
     "drop": _drop,
@@ -588,6 +614,8 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "set": parse_set,
     "reset": parse_reset,
     "discard": parse_discard,
+    "prepare": _prepare,
+    "execute": parse_execute,
     "deallocate": parse_deallocate,
     "unlisten": parse_unlisten,
     "show": _show,
@@ -603,8 +631,6 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
 #: What PostgreSQL's EXPLAIN has in parentheses.
 _OF_EXPLAIN = ("analyze", "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "format")
 _REFUSED = {
-    "prepare": "Parameters are given with each statement.",
-    "execute": "Parameters are given with each statement.",
     "merge": "Use INSERT, UPDATE and DELETE.",
     "do": "There are no procedures: execute the statements.",
     "call": "There are no procedures: execute the statements.",

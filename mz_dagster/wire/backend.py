@@ -30,16 +30,16 @@ from scramp import ScramException, ScramMechanism
 from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
 from mz_dagster.adapter.group_commit import QueuedWrite
+from mz_dagster.adapter.prepared_statements import DuplicateStatement, UndefinedStatement
 from mz_dagster.adapter.result import Rows, StreamedRows
 from mz_dagster.adapter.session_settings import SPELLED
-from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error
 from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
-from mz_dagster.sql import ClientFormat, Insert, Select
+from mz_dagster.sql import ClientFormat, Insert, Select, Statement
 from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.answers import (
     ProtocolViolation,
@@ -55,7 +55,6 @@ from mz_dagster.wire.copying import Encoder, records
 from mz_dagster.wire.credentials import set_client_first
 from mz_dagster.wire.errors import (
     CopyEnded,
-    DuplicateStatement,
     InvalidPassword,
     NotPermitted,
     TooManyConnections,
@@ -482,6 +481,7 @@ class Backend:
             case messages.Execute(portal=name, max_rows=most):
                 self._execute(self._portal(name), most)
             case messages.Close(kind="S", name=name):
+                self.connection.forget_prepared(name)
                 self._prepared.pop(name, None)
                 self._send(messages.CloseComplete())
             case messages.Close(name=name):
@@ -493,8 +493,8 @@ class Backend:
                 raise ProtocolViolation(f"{type(message).__name__} is not supported")
 
     def _parse(self, message: messages.Parse) -> None:
-        if message.statement and message.statement in self._prepared:
-            raise DuplicateStatement(f'prepared statement "{message.statement}" already exists')
+        if message.statement and self._known(message.statement) is not None:
+            raise DuplicateStatement.named(message.statement)
         if not message.statement:
             self._prepared.pop("", None)
         statement = ClientStatement.of(message.query)
@@ -752,9 +752,27 @@ class Backend:
         return True
 
     def _statement(self, name: str) -> Prepared:
-        if name not in self._prepared:
-            raise UndefinedStatement(f'prepared statement "{name}" does not exist')
-        return self._prepared[name]
+        found = self._known(name)
+        if found is None:
+            raise UndefinedStatement.named(name)
+        return found
+
+    def _known(self, name: str) -> Prepared | None:
+        """Returns what is prepared under a name, by the protocol or by SQL."""
+        by_sql = None if name in self._prepared else self.connection.prepared_statement(name)
+        if by_sql is None:
+            return self._prepared.get(name)
+        text = ClientStatement(by_sql.text, by_sql.places, len(by_sql.types))
+        return Prepared(text, [*by_sql.types], by_sql.statement)
+
+    def prepared_statement(
+        self, name: str
+    ) -> tuple[Statement, str, tuple[int, ...], Sequence[ScalarType | None]] | None:
+        """Returns a statement that the protocol has prepared; see `WireClient`."""
+        found = self._prepared.get(name)
+        if found is None or found.parsed is None:
+            return None
+        return found.parsed, found.statement.text, found.statement.places, found.types
 
     def _is_cursor(self, name: str) -> bool:
         """Returns whether a name is that of a cursor that SQL declared, which is a portal to PostgreSQL's clients."""

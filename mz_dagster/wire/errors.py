@@ -29,12 +29,6 @@ class UndefinedPortal(ProgrammingError):
     sqlstate = "34000"
 
 
-class DuplicateStatement(ProgrammingError):
-    """The name of a prepared statement that there is one of already."""
-
-    sqlstate = "42P05"
-
-
 class CopyEnded(OperationalError):
     """A COPY whose client has given up."""
 

@@ -13,8 +13,8 @@ from mz_dagster.functions import Failure, literal_of
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import UNCONSTRAINED, Column, ScalarType
 from mz_dagster.sql import Statement
-from mz_dagster.sql.errors import InvalidSyntax, UndefinedParameter, error_of
-from mz_dagster.sql.lexer import TokenKind
+from mz_dagster.sql.errors import InvalidSyntax, error_of
+from mz_dagster.sql.numbered_parameters import NumberedParameters
 from mz_dagster.sql.parsed_texts import fragments_of
 from mz_dagster.wire.driver_questions import in_known_words
 from mz_dagster.wire.types import spelled_type
@@ -52,17 +52,10 @@ class ClientStatement:
         fragments = fragments_of(text)
         if len(fragments) > 1:
             raise InvalidSyntax("cannot insert multiple commands into a prepared statement")
-        parts, places, at = [], [], 0
-        for token in (token for one in fragments for token in one.tokens if token.kind is TokenKind.PARAMETER):
-            if not token.value.startswith("$"):
-                raise InvalidSyntax('syntax error at or near "?"', position=token.start + 1, hint="Write $1, $2, ...")
-            number = int(token.value[1:]) if len(token.value) < 7 else 0
-            if not 1 <= number <= 65_535:
-                raise UndefinedParameter(f"there is no parameter {token.value}", position=token.start + 1)
-            parts += [text[at : token.start], "?".ljust(token.end - token.start)]
-            places.append(number - 1)
-            at = token.end
-        return cls("".join(parts) + text[at:], tuple(places), max(places, default=-1) + 1, not fragments)
+        if fragments and fragments[0].tokens[0].is_word("prepare"):
+            return cls(text, (), 0)  # those within are of what it prepares
+        found = NumberedParameters.of(text, (token for one in fragments for token in one.tokens))
+        return cls(found.text, found.places, found.count, not fragments)
 
 
 @dataclass(slots=True)

@@ -21,27 +21,11 @@ from mz_dagster.functions.arrays.dimensions import check_shape, from_one
 from mz_dagster.functions.arrays.limits import MOST_DIMENSIONS
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.infinity import INFINITY, NEGATIVE_INFINITY, Infinity
+from mz_dagster.scalars.parameter_types import OF_PARAMETERS
 from mz_dagster.scalars.scalar import Literal
-from mz_dagster.scalars.type_ids import LABEL_IDS, LABELLED, TYPE_IDS, ids_of, type_id
+from mz_dagster.scalars.type_ids import LABEL_IDS, TYPE_IDS, ids_of, type_id
 from mz_dagster.scalars.types import (
-    BOOL,
-    BYTEA,
-    DATE,
-    FLOAT4,
-    FLOAT8,
-    INT2,
-    INT4,
-    INT8,
-    INTERVAL,
-    JSON,
-    JSONB,
     TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMPTZ,
-    TIMETZ,
-    UNCONSTRAINED,
-    UUID,
     Kind,
     ScalarType,
     array_of,
@@ -50,30 +34,6 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime, dimensioned_of
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
-#: What a client may say that a parameter is.
-_OF_PARAMETERS: Mapping[int, ScalarType] = {
-    type_id(one): one
-    for one in (
-        *(
-            BOOL,
-            BYTEA,
-            INT8,
-            INT2,
-            INT4,
-            TEXT,
-            JSON,
-            FLOAT4,
-            FLOAT8,
-            DATE,
-            TIME,
-            TIMETZ,
-            TIMESTAMP,
-            TIMESTAMPTZ,
-            INTERVAL,
-        ),
-        *(UNCONSTRAINED, UUID, JSONB, *LABELLED.values()),
-    )
-}
 #: Object ids that leave the type to the context: of nothing, of `unknown`, and of strings of any length.
 _OPEN = frozenset((0, 705, 1042, 1043))
 
@@ -101,7 +61,7 @@ def wire_type(type_: ScalarType) -> WireType:
     """Returns what the protocol says of a type.
 
     Example:
-        >>> from mz_dagster.scalars.types import array_of, numeric
+        >>> from mz_dagster.scalars.types import INT4, array_of, numeric
         >>> wire_type(array_of(INT4)).id, wire_type(numeric(2)).modifier
         (1007, 2490374)
     """
@@ -118,13 +78,13 @@ def parameter_type(id: int) -> ScalarType | None:
     if id in _OPEN:
         return None
     for one in (*TYPE_IDS.values(), *LABEL_IDS.values()):
-        if id == one.array and one.id in _OF_PARAMETERS:
-            return array_of(_OF_PARAMETERS[one.id])
-    if id not in _OF_PARAMETERS:
+        if id == one.array and one.id in OF_PARAMETERS:
+            return array_of(OF_PARAMETERS[one.id])
+    if id not in OF_PARAMETERS:
         raise UnsupportedForm(
             f"a parameter of the type with the object id {id} is not supported", hint="Send it as text."
         )
-    return _OF_PARAMETERS[id]
+    return OF_PARAMETERS[id]
 
 
 # ---- as text

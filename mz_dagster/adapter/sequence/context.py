@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
+from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.written import Writes
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
 from mz_dagster.adapter.transaction import NoActiveTransaction, Transaction
@@ -33,6 +34,7 @@ class Context:
         progress: Receives the story of what takes long.
         queue: Takes what is written to be sealed with others' writes; None where it is sealed at once.
         failing: Has the block that is open fail if what is done within fails.
+        sequence: Executes another statement, with a value for each of its parameters.
     """
 
     engine: Engine
@@ -41,6 +43,7 @@ class Context:
     progress: Progress
     queue: list[QueuedWrite] | None
     failing: Callable[[], AbstractContextManager[None]]
+    sequence: Callable[[Statement, Sequence[object]], Result]
 
     @property
     def facts(self) -> FactsOnDemand:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.prepared_statements import UndefinedStatement
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters
-from mz_dagster.adapter.wire_client import UndefinedStatement
 from mz_dagster.sql import Deallocate, Discard, Unlisten
 
 
@@ -29,7 +29,7 @@ def discard(context: Context, statement: Discard, _: Parameters) -> Result:
 
 
 def deallocate(context: Context, statement: Deallocate, _: Parameters) -> Result:
-    """Forgets one statement that the client has prepared, or all.
+    """Forgets one statement that was prepared, or all.
 
     Raises:
         UndefinedStatement: There is none of the name.
@@ -39,10 +39,12 @@ def deallocate(context: Context, statement: Deallocate, _: Parameters) -> Result
 
 
 def _forget_prepared(context: Context, name: str | None) -> None:
-    client = context.variables.client
-    is_there = client is not None and client.forget_prepared(name)
-    if name is not None and not is_there:
-        raise UndefinedStatement(f'prepared statement "{name}" does not exist')
+    client, prepared = context.variables.client, context.variables.prepared
+    is_clients = client is not None and client.forget_prepared(name)
+    if name is None:
+        prepared.clear()
+    elif prepared.pop(name, None) is None and not is_clients:
+        raise UndefinedStatement.named(name)
 
 
 def unlisten(_: Context, __: Unlisten, ___: Parameters) -> Result:

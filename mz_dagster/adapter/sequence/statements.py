@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import TypeVar, cast
 
 from mz_dagster.adapter.result import Result
-from mz_dagster.adapter.sequence import alter, copy, create, cursors, discard, settings
+from mz_dagster.adapter.sequence import alter, copy, create, cursors, discard, prepare, settings
 from mz_dagster.adapter.sequence import transaction_control as control
 from mz_dagster.adapter.sequence.alter_means import alter_means
 from mz_dagster.adapter.sequence.alter_table import alter_table
@@ -58,10 +58,12 @@ from mz_dagster.sql import (
     Delete,
     Discard,
     Drop,
+    Execute,
     Explain,
     Fetch,
     Insert,
     Maintenance,
+    Prepare,
     Refresh,
     ReleaseSavepoint,
     ResetAll,
@@ -87,7 +89,7 @@ class Effect(Enum):
     """What a statement does, of what a transaction block has to know."""
 
     BOUNDS = auto()
-    """It begins or ends a block, or part of one."""
+    """It begins or ends a block, or part of one, or is what another statement is."""
     OF_SESSION = auto()
     """It is about the session itself, and neither reads nor writes."""
     READS = auto()
@@ -131,6 +133,8 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.OF_SESSION, settings.reset_all, ResetAll),
     **_of(Effect.OF_SESSION, settings.show_setting, ShowSetting),
     **_of(Effect.OF_SESSION, discard.discard, Discard),
+    **_of(Effect.OF_SESSION, prepare.prepare, Prepare),
+    **_of(Effect.BOUNDS, prepare.execute, Execute),
     **_of(Effect.OF_SESSION, discard.deallocate, Deallocate),
     **_of(Effect.OF_SESSION, discard.unlisten, Unlisten),
     **_of(Effect.OF_SESSION, cursors.fetch, Fetch),
