@@ -33,6 +33,7 @@ from mz_dagster.compute import (
     updates_of_rows,
 )
 from mz_dagster.compute.algebra.operator_costs import OperatorCost
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.errors import OperationalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
@@ -90,6 +91,7 @@ class ReadReport:
         planned_ms: When it was planned, by the monotonic clock.
         computed_by: By what.
         costs: What each operator cost that this process computed, inputs first.
+        placements: By which sizes and thresholds that was decided.
         rows: How many rows are stored of each collection that was read, in the batches that were.
     """
 
@@ -97,6 +99,7 @@ class ReadReport:
     planned_ms: float = 0.0
     computed_by: str = "nothing: its rows are known when it is planned"
     costs: tuple[OperatorCost, ...] = ()
+    placements: tuple[Placement, ...] = ()
     rows: dict[GlobalId, int] = field(default_factory=dict)
 
 
@@ -445,12 +448,12 @@ class Peeks:
             check_unaltered(self.engine.catalog)
         return found
 
-    def _tell(
-        self, computed_by: str, listed: Mapping[GlobalId, ListedBatches], costs: Sequence[OperatorCost] = ()
-    ) -> None:
+    def _tell(self, computed_by: str, listed: Mapping[GlobalId, ListedBatches], spark: SparkUse | None = None) -> None:
         """Reports how a plan is computed, if somebody asks."""
         if self.report is not None:
-            self.report.computed_by, self.report.costs = computed_by, tuple(costs)
+            self.report.computed_by = computed_by
+            if spark is not None:
+                self.report.costs, self.report.placements = tuple(spark.costs.found), tuple(spark.placements)
             self.report.rows = {id: sum(one.stats.rows for one in found.batches) for id, found in listed.items()}
 
     def _run(self, plan: SnapshotPlan, time: int, rows: list[CollectionRow], given: GivenRows | None) -> Found:
@@ -485,9 +488,10 @@ class Peeks:
             spark = SparkUse(engine.spark.open)
             computed = peek_locally(spark, engine.shards, by_id, listed, plan, time, handed)
             if not isinstance(computed, str):
-                self._tell("this process", snapshots, spark.costs.found)
+                self._tell("this process", snapshots, spark)
                 return computed
-            self._tell(f"Spark, as one plan, because {computed}", snapshots)
+            spark.costs.found.clear()  # of what this process began
+            self._tell(f"Spark, as one plan, because {computed}", snapshots, spark)
             sizes = {id: sum(batch.stats.rows for batch in batches) for id, batches in listed.items()}
             sizes |= {id: len(table) for id, table in handed.items()}
             plan = snapshot_ordered_by_size(plan, sizes.__getitem__)

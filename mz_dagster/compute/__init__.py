@@ -17,8 +17,9 @@ Its rooms, in the order of import; `README.md` has what passes where, and what a
 
 It does not choose times, poll sources, parse SQL or know names.
 
-Open to other layers beside this front door: `algebra.operator_costs`, `lookups.common_lookups`, `placement.explained`,
-`snapshot.discrepancy`, `snapshot.peek`, `snapshot.stored_rows`, `step.ingest`, `step.violations`, `step.worker`.
+Open to other layers beside this front door: `algebra.operator_costs`, `algebra.placed`, `lookups.common_lookups`,
+`placement.explained`, `snapshot.discrepancy`, `snapshot.peek`, `snapshot.stored_rows`, `step.ingest`,
+`step.violations`, `step.worker`.
 """
 
 from mz_dagster.compute.snapshot.discrepancy import (

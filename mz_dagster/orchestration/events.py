@@ -92,6 +92,7 @@ def asset_metadata(
         "mz/spark_s": 0.0 if step is None else round(step.spark_ms / 1000, 3),
         "mz/engine": "" if step is None else step.engine,
         "mz/handovers": 0 if step is None else step.handovers,
+        "mz/placement": "" if step is None else "\n".join(map(str, step.placements)),
         "mz/outcome": READABLE if step is None else step.outcome.value,
     }
     if counted is not None and counted.time == tick:

@@ -35,14 +35,17 @@ def operators(plan: Physical) -> str:
         >>> operators(ReadCollection(GlobalId("u1"), sales, "sales"))
         'Read sales'
     """
-    found = dict.fromkeys(_telling(plan))
+    found = dict.fromkeys(_telling(plan, set()))
     return " of ".join(found) if found else operator_name(plan)
 
 
-def _telling(plan: Physical) -> list[str]:
-    """Returns the names of the operators that do more than pass rows on, the output's first."""
+def _telling(plan: Physical, seen: set[int]) -> list[str]:
+    """Returns the names of the operators that do more than pass rows on, the output's first; not of those seen."""
+    if id(plan) in seen:
+        return []
+    seen.add(id(plan))
     own = [operator_name(plan)] if isinstance(plan, DeltaJoin | StateOperator) else []
-    return own + [name for one in physical_inputs(plan) for name in _telling(one)]
+    return own + [name for one in physical_inputs(plan) for name in _telling(one, seen)]
 
 
 def operator_name(plan: Physical) -> str:

@@ -423,11 +423,27 @@ def with_physical_inputs(node: Physical, inputs: Sequence[Physical]) -> Physical
 
 def collections_read(node: Physical) -> frozenset[GlobalId]:
     """Returns the ids of all collections that `node` reads, arrangements included."""
-    if isinstance(node, ReadCollection):
-        return frozenset({node.id})
-    return frozenset().union(*(collections_read(one) for one in physical_inputs(node)))
+    return frozenset(one.id for one in reads_of(node))
 
 
+@cached_by_object(most=20_000)
+def reads_of(node: Physical) -> tuple[ReadCollection, ...]:
+    """Returns where a plan reads collections, each collection once."""
+    found: dict[GlobalId, ReadCollection] = {}
+    seen: set[int] = set()
+    below = [node]
+    while below:
+        one = below.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, ReadCollection):
+            found.setdefault(one.id, one)
+        below += reversed(physical_inputs(one))
+    return tuple(found.values())
+
+
+@cached_by_object(most=20_000)
 def constant_rows(node: Physical) -> int:
     """Returns how many constant rows a plan has."""
     own = len(node.rows) if isinstance(node, ConstantRows) else 0

@@ -23,6 +23,8 @@ from tests.budgets import SetBudget
 
 CITIES = "CREATE SOURCE orders (city text, amount numeric(38, 2)) FROM FILES (FOLDER 'landing') FORMAT JSON"
 
+IN_A_STEP = "maintained, in a step in which as much changes as the newest batch of each input has:"
+
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -46,9 +48,10 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield opened
 
 
-def explained(session: Session, query: str) -> str:
-    """Returns the last line of a query's plan."""
-    return str(session.execute(f"EXPLAIN {query}").rows[-1][0])
+def explained(session: Session, query: str) -> list[str]:
+    """Returns what a query's plan says of who computes it in a step, and of the engine."""
+    lines = [str(line).strip() for (line,) in session.execute(f"EXPLAIN {query}").rows]
+    return [one for one in lines if one.startswith("engine: ")] + lines[lines.index(IN_A_STEP) + 1 : -1]
 
 
 def test_little_starts_no_spark(engine: Engine, opened: list[str]) -> None:
@@ -132,14 +135,25 @@ def test_what_is_set_holds_for_all_cursors_of_a_connection_and_no_other(engine: 
 def test_the_plan_says_who_computes_it(engine: Engine) -> None:
     session = Session(engine)
     session.execute("CREATE TABLE t (k int, f float8)")
-    query, powers = "SELECT k, count(*) FROM t GROUP BY k", "SELECT exp(f) FROM t"
-    assert explained(session, query) == "engine: this process, up to 1000000 changed updates in a step; Spark beyond"
-    assert "output: Spark, since exp_float8(#1{f}) is not evaluated in this process" in explained(session, powers)
+    session.execute("INSERT INTO t VALUES (1, 2.0), (2, 3.0)")
+    query, powers = "SELECT k, f + 1 FROM t", "SELECT exp(f) FROM t"
+    at_most = "Linear over t: this process, since 2 updates changed, at most"
+    left = "exp_float8(#1{f}) is not evaluated in this process"
+    assert explained(session, query) == [
+        "engine: auto",
+        f"output, {at_most} 1000000 (evaluated_updates * step_times)",
+    ]
+    assert explained(session, powers) == [
+        "engine: auto",
+        f"output, {at_most} 200000 (evaluated_updates)",
+        f"of it, Linear: Spark, a handover, since {left}",
+    ]
     session.execute("SET engine = spark")
-    assert explained(session, query) == 'engine: Spark, as the setting "engine" is "spark"'
+    shown = 'output, Linear over t: {}, since the setting "engine" is "{}"'
+    assert explained(session, query) == ["engine: spark, for all that it has", shown.format("Spark", "spark")]
     session.execute("SET engine = local")
-    assert explained(session, query) == 'engine: this process, as the setting "engine" is "local"'
-    assert explained(session, powers) == explained(session, query)
+    expected = ["engine: local, for all that it has", shown.format("this process", "local")]
+    assert explained(session, query) == explained(session, powers) == expected
 
 
 def test_the_project_says_who_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

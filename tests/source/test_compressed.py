@@ -12,7 +12,7 @@ import pytest
 
 from mz_dagster.adapter import Connection
 from mz_dagster.budget import Budget, budget_of
-from mz_dagster.compute.step.local_ingest import why_ingested_by_spark
+from mz_dagster.compute.step.local_ingest import placed_ingest
 from mz_dagster.scalars.types import INT4, TEXT, Column
 from mz_dagster.storage.source import FileSource, SourceUnreadable
 from mz_dagster.storage.source.compression import MOST_SMALL
@@ -122,4 +122,4 @@ def test_how_much_a_file_holds_decides_who_reads_it(tmp_path: Path) -> None:
     assert other.held_bytes(bindings, MOST_SMALL * 2) == other.size(bindings), "so small a file cannot hold so much"
     assert other.held_bytes(bindings, 2_000_000) == 1_000_000
     with budget_of(Budget(ingested_bytes=999_999)):
-        assert "1000000 bytes" in why_ingested_by_spark(other, bindings)
+        assert "1000000 bytes" in placed_ingest(other, bindings).because

@@ -12,14 +12,15 @@ from mz_dagster.adapter.query_indexes import QueryIndexes
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.select import Reads, reads_of
-from mz_dagster.compute.placement.explained import placement
+from mz_dagster.compute.placement.explained import Size, placement
 from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import explain_logical, explain_physical, lower_to_maintained_plan, optimize
 from mz_dagster.plan.lowering import estimated_state
 from mz_dagster.plan.physical import MaintainedPlan
 from mz_dagster.plan.relation import Relation
 from mz_dagster.scalars.types import TEXT, Column
-from mz_dagster.sql import Explain, Name, Select, SqlText, bind_query
+from mz_dagster.sql import Explain, Name, Select, SqlText, Statement, bind_query
 
 _COLUMNS = (Column("plan", TEXT, False),)
 
@@ -53,15 +54,36 @@ class _Explaining:
         if statement.stage in ("plan", "logical"):
             parts.append(explain_logical(relation))
         if statement.stage in ("plan", "physical"):
-            parts.append(f"{explain_physical(plan)}\n{self._expected(plan)}\n{placement(plan)}")
+            expected = self._expected(plan)
+            shown = ", ".join(f"{name} about {rows}" for name, rows in expected.items())
+            parts.append(f"{explain_physical(plan)}\nrows expected: {shown}")
+            kept = self._kept(statement.target, plan)
+            is_query = isinstance(statement.target, SqlText)
+            parts.append(placement(plan, lambda id: self._size(kept.get(id, id)), expected, is_query=is_query))
         rows = tuple((line,) for line in "\n\n".join(parts).splitlines())
         return Result("EXPLAIN", _COLUMNS, rows, len(rows))
 
-    def _expected(self, plan: MaintainedPlan) -> str:
+    def _expected(self, plan: MaintainedPlan) -> dict[str, int]:
         """Returns how many rows a plan's states and its output will hold, by what its inputs hold now."""
         counts = self.engine.catalog.live_batch_counts()
-        expected = estimated_state(plan, lambda id: counts[id][1].rows if id in counts else 0)
-        return "rows expected: " + ", ".join(f"{name} about {rows}" for name, rows in expected.items())
+        return estimated_state(plan, lambda id: counts[id][1].rows if id in counts else 0)
+
+    def _kept(self, target: Statement | Name | SqlText, plan: MaintainedPlan) -> dict[GlobalId, GlobalId]:
+        """Returns the collections of a plan's arrangements, if what is explained is maintained already."""
+        if not isinstance(target, Name):
+            return {}
+        owner = self.reads.names.readable(target).id
+        own = [one for one in self.engine.catalog.objects("arrangement") if one.owner == owner]
+        own.sort(key=lambda one: int(one.options["position"]))
+        return {kept.id: one.id for kept, one in zip(plan.arrangements, own, strict=False)}
+
+    def _size(self, id: GlobalId) -> Size | None:
+        """Returns how much there is of a collection, None if there is none."""
+        batches = self.engine.catalog.live_batches([id])[id]
+        if not batches:
+            return None
+        stats = [one.stats for one in batches]
+        return Size(sum(one.rows for one in stats), sum(one.bytes for one in stats), stats[-1].rows)
 
     def _explained(self, statement: Explain, parameters: Sequence[object]) -> tuple[Relation, MaintainedPlan]:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
@@ -101,6 +123,7 @@ class _Explaining:
         ended = clock.monotonic_ms()
         assert report.relation is not None, "what is told of is planned anew"
         lines = [*explain_logical(report.relation).splitlines(), "", f"computed by: {report.computed_by}"]
+        lines += [f"  {one}" for one in report.placements]
         if report.costs:
             width = max(len(one.operator) for one in report.costs)
             lines.append(f"{'operator':{width}}  {'rows':>10}  {'ms':>10}")

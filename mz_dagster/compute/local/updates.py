@@ -54,6 +54,9 @@ _COMPARE = {"lt": lt, "le": le, "gt": gt, "ge": ge}
 #: Returns the updates, before the end of the interval, of what is linear over a collection that keys of it meet.
 LookupElsewhere = Callable[[Physical, ReadCollection, LookupKeys], pa.Table]
 
+#: Why Spark looks for what falls due.
+MUCH_DUE = "much may fall due"
+
 
 class UpdateOperators(LocalOperators):
     """Computes operators over the updates of an interval that begins after the first time.
@@ -149,7 +152,7 @@ class UpdateOperators(LocalOperators):
         if not self._reads.changes_by_itself(self._own.id, self._upper):
             return no_updates_of(node)
         if self.is_much_due():
-            raise Declined("much may fall due")
+            raise Declined(MUCH_DUE)
         return self._all(self._own)
 
     def is_much_due(self) -> bool:

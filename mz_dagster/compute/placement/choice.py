@@ -1,21 +1,28 @@
 """Which engine computes a plan, by what it is made of and how much it reads: chosen before anything runs.
 
-The answer is a reason: why it is Spark, for people, or nothing where this process computes. Where more comes of a plan
-than could be expected, the operator that finds it declines (`local.declined`), and the subtree is Spark's after all.
+The answer is a `Placement`, which has the size and the threshold that decided, for people, too. Where more comes of a
+plan than could be expected, the operator that finds it declines (`local.declined`), and the subtree is Spark's after
+all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mz_dagster.budget import budget
+from mz_dagster.budget import EngineSetting, budget, engine_setting
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.algebra.times import FIRST_TIME
 from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.physical import Physical, SharedPlan, collections_read, constant_rows
+from mz_dagster.object_cache import cached_by_object
+from mz_dagster.plan.operators import operators
+from mz_dagster.plan.physical import Physical, SharedPlan, collections_read, constant_rows, reads_of
 
 #: Returns how many updates of a collection there are.
 Rows = Callable[[GlobalId], int]
+
+#: How many inputs a plan is told by.
+_FEW = 4
 
 
 def why_spark(plan: Physical) -> str:
@@ -23,26 +30,24 @@ def why_spark(plan: Physical) -> str:
     return unsupported(plan) or unsupported_scalar(plan)
 
 
-def why_spark_in_step(plan: Physical, lower: int, changed: Rows) -> str:
-    """Returns why a plan's updates of an interval are computed by Spark; empty if this process does.
+def placed_in_step(plan: Physical, lower: int, changed: Rows) -> Placement:
+    """Returns who computes a plan's updates of an interval.
 
     Args:
         plan: The plan, or a part of one.
         lower: The beginning of the interval.
         changed: The updates in the interval.
     """
-    if lower <= FIRST_TIME:
-        return "the interval begins with the first time"
     rows = sum(map(changed, collections_read(plan)))
     # What is handed to Spark for its scalars may as well be left to it.
-    most = budget().evaluated_updates if unsupported_scalar(plan) else budget().read_in_step
-    if rows > most:
-        return f"{rows} updates changed, more than {most}"
-    return unsupported(plan)
+    most, name = _most(budget().read_in_step, "step_times", has_left=bool(unsupported_scalar(plan)))
+    if lower <= FIRST_TIME:
+        return Placement(_told(plan), True, rows, most, name, "the interval begins with the first time")
+    return _placed(plan, rows, "changed", most, name, unsupported(plan))
 
 
-def why_spark_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: Rows) -> str:
-    """Returns why all updates of a plan are computed by Spark; empty if this process does.
+def placed_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: Rows) -> Placement:
+    """Returns who computes all updates of a plan.
 
     Args:
         plan: The plan.
@@ -52,10 +57,32 @@ def why_spark_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: R
     plans = [*(one.plan for one in shared), plan]
     read = dict.fromkeys(id for one in plans for id in sorted(collections_read(one)))
     rows = sum(stored(id) for id in read if id not in {one.id for one in shared}) + sum(map(constant_rows, plans))
-    most = budget().evaluated_updates if any(map(unsupported_scalar, plans)) else budget().read_from_start
-    if rows > most:
-        return f"{rows} updates are read, more than {most}"
-    return next(filter(None, map(unsupported, plans)), "")
+    most, name = _most(budget().read_from_start, "first_times", has_left=any(map(unsupported_scalar, plans)))
+    return _placed(plan, rows, "are read", most, name, next(filter(None, map(unsupported, plans)), ""))
+
+
+@cached_by_object(most=20_000)
+def _told(plan: Physical) -> str:
+    """Returns a plan's operators and what they read, in a few words."""
+    shown = operators(plan)
+    names = list(dict.fromkeys(str(one.name or one.id) for one in reads_of(plan)))
+    more = ", ..." if len(names) > _FEW else ""
+    return shown if shown.startswith("Read ") or not names else f"{shown} over {', '.join(names[:_FEW])}{more}"
+
+
+def _most(most: int, times: str, *, has_left: bool) -> tuple[int, str]:
+    """Returns the threshold for a plan, and how the budget calls it."""
+    return (budget().evaluated_updates, "evaluated_updates") if has_left else (most, f"evaluated_updates * {times}")
+
+
+def _placed(plan: Physical, rows: int, what: str, most: int, name: str, left: str) -> Placement:
+    sizes = f"{rows} updates {what}, {'more than' if rows > most else 'at most'} {most} ({name})"
+    setting = engine_setting()
+    if (rows > most or not left) and setting is not EngineSetting.AUTO:
+        # The thresholds are none then that anybody chose.
+        sizes = f'the setting "engine" is "{setting.value}"'
+    is_spark = rows > most or bool(left)
+    return Placement(_told(plan), is_spark, rows, most, name, sizes if rows > most or not left else left)
 
 
 def may_be_little(read: int, *, is_first: bool) -> bool:

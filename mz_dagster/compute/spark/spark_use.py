@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.spark.warm_spark import refuse_if_local
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class SparkUse:
         because: Why Spark was used, each reason once; empty if it was not.
         handovers: How often one engine handed a frame to the other.
         costs: What this process computed meanwhile, operator by operator.
+        placements: Who was to compute each subtree, and why, in the order in which that was decided.
     """
 
     def __init__(self, opened: Callable[[], Opened]) -> None:
@@ -35,6 +37,7 @@ class SparkUse:
         self.because: list[str] = []
         self.handovers = 0
         self.costs = OperatorCosts()
+        self.placements: list[Placement] = []
 
     def open(self, why: str = "") -> Opened:
         """Returns Spark and the shards on it.

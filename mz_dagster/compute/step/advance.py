@@ -23,6 +23,7 @@ from mz_dagster.catalog import (
     CollectionRow,
 )
 from mz_dagster.compute.algebra.frame import META, with_positions
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
 from mz_dagster.compute.lookups.step_reads import StepReads, stored_table
 from mz_dagster.compute.placement.choice import may_be_little
@@ -233,8 +234,10 @@ class Advance:
         if found is None:
             self.spark.open(contents.spark_because)
             return None
-        if found.num_rows > budget().first_updates:
-            self.spark.open(f"it begins with {found.num_rows} updates, more than {budget().first_updates}")
+        if (size := found.num_rows) > (most := budget().first_updates):
+            why = f"it begins with {size} updates, more than {most} (first_updates)"
+            self.spark.placements.append(Placement(node.operators, True, size, most, "first_updates", why))
+            self.spark.open(why)
             return None
         return found.rename_columns([*(column.name for column in self.row.columns), *META])
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.local_ingest import (
@@ -18,7 +19,7 @@ from mz_dagster.compute.step.local_ingest import (
     first_updates,
     held_of,
     local_ingest,
-    why_ingested_by_spark,
+    placed_ingest,
 )
 from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.formalism import GlobalId
@@ -140,14 +141,17 @@ def _ingested(
         yield source.updates(bindings, before, partial(_held, row, bindings[0].tick, reads), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
-    why = why_ingested_by_spark(source, bindings)
-    here = (
-        None if why else local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory, shared=shared)
-    )
+    placed, here = placed_ingest(source, bindings), None
+    spark.placements.append(placed)
+    if not placed.is_spark:
+        here = local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory, shared=shared)
     if here is not None:
         yield here
         return
-    session, shards = spark.open(why or "what the keys held before is looked up in much")
+    why = placed.because or "what the keys held before is looked up in much"
+    if not placed.is_spark:
+        spark.placements.append(Placement("files", True, 0, budget().decoded_cells, "decoded_cells", why))
+    session, shards = spark.open(why)
     with _for_spark(session, source, bindings) as (found, bound):
         yield ingest(session, shards, row, found, bound, reads, has_prior=has_prior, memory=memory)
 
@@ -286,7 +290,7 @@ def ingested_again(
 def _read_again(
     row: CollectionRow, source: FileSource, bindings: Sequence[Binding], spark: SparkUse, memory: CollectionRow | None
 ) -> Iterator[DataFrame | pa.Table]:
-    if not (why := why_ingested_by_spark(source, bindings)):
+    if not (why := placed_ingest(source, bindings).because):
         yield first_updates(row, source, bindings, memory)
         return
     session = spark.session(why)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.formalism import GlobalId
@@ -21,13 +22,18 @@ from mz_dagster.storage.envelope.local import fresh, insertions, memories, upser
 from mz_dagster.storage.source import FileSource
 
 
-def why_ingested_by_spark(source: FileSource, bindings: Sequence[Binding]) -> str:
-    """Returns why files are too much to be decoded in this process; empty if they are not."""
-    size = source.held_bytes(bindings, budget().ingested_bytes + 1)
-    if size > budget().ingested_bytes:
-        return f"files hold {size} bytes, more than {budget().ingested_bytes}"
-    rows = source.counted_rows(bindings)
-    return f"files have {rows} rows, more than {budget().ingested_rows}" if rows > budget().ingested_rows else ""
+def placed_ingest(source: FileSource, bindings: Sequence[Binding]) -> Placement:
+    """Returns who decodes files: Spark, if they are too much for this process."""
+    most = budget().ingested_bytes
+    size = source.held_bytes(bindings, most + 1)
+    if size > most:
+        why = f"files hold {size} bytes or more, more than {most} (ingested_bytes)"
+        return Placement("files", True, size, most, "ingested_bytes", why)
+    if (rows := source.counted_rows(bindings)) > (few := budget().ingested_rows):
+        why = f"files have {rows} rows, more than {few} (ingested_rows)"
+        return Placement("files", True, rows, few, "ingested_rows", why)
+    return Placement("files", False, size, most, "ingested_bytes",
+                     f"files hold {size} bytes, at most {most} (ingested_bytes)")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,4 +75,5 @@ def advanced(advance: Advance, stats: BatchStats, rows_read: int, ms: float, wor
         spark_because=tuple(spark.because),
         handovers=spark.handovers,
         costs=tuple(spark.costs.found),
+        placements=tuple(spark.placements),
     )

@@ -8,6 +8,7 @@ from enum import Enum
 
 from mz_dagster.catalog import NO_ROWS, BatchId, BatchStats
 from mz_dagster.compute.algebra.operator_costs import OperatorCost
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.errors import DatabaseError
 from mz_dagster.formalism import GlobalId
 
@@ -45,6 +46,7 @@ class CollectionStep:
         spark_because: Why Spark computed it or a part of it, each reason once; none if this process did all there was.
         handovers: How often one engine handed updates to the other.
         costs: What each operator cost that this process computed.
+        placements: Who computed each subtree, and by which size and which threshold that was decided.
         owner: Of an arrangement: the object that it serves.
         error: Why it failed; None otherwise.
         reason: One line for people.
@@ -65,6 +67,7 @@ class CollectionStep:
     spark_because: tuple[str, ...] = ()
     handovers: int = 0
     costs: tuple[OperatorCost, ...] = ()
+    placements: tuple[Placement, ...] = ()
     owner: GlobalId | None = None
     error: DatabaseError | None = None
     reason: str = ""
@@ -104,6 +107,7 @@ class StepReport:
         return replace(
             own,
             spark_because=tuple(dict.fromkeys(why for one in (own, *serving) for why in one.spark_because)),
+            placements=tuple(where for one in (*serving, own) for where in one.placements),
             handovers=own.handovers + sum(one.handovers for one in serving),
             spark_ms=own.spark_ms + sum(one.spark_ms for one in serving),
             rows_read=own.rows_read + sum(one.rows_read for one in serving),

@@ -569,7 +569,7 @@ class Stepper:
         spark_ms = self._clock.monotonic_ms() - start
         failed = step_of(node, Outcome.FAILED, lower, lower)
         used = replace(failed, spark_ms=spark_ms, spark_because=tuple(spark.because), handovers=spark.handovers)
-        return replace(used, error=failure, reason=failure.message)
+        return replace(used, placements=tuple(spark.placements), error=failure, reason=failure.message)
 
     def _written(self, advance: Advance) -> tuple[BatchStats, int]:
         """Returns what an advance wrote, and how many rows it read; what filled Spark's heap is in smaller pieces.

@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import by_position, ensure_exact
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import plan_schema
 from mz_dagster.compute.placement.supported import unsupported_in
 from mz_dagster.compute.spark.linear import linear
 from mz_dagster.compute.spark.spark_use import SparkUse
+from mz_dagster.plan.operators import operator_name
 from mz_dagster.plan.physical import Linear, Physical
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.storage.spark import frame_of_rows
@@ -38,7 +40,26 @@ class Handover:
 
     def __init__(self, spark: SparkUse) -> None:
         self._spark = spark
+        self._placed: Placement | None = None
         self.because = ""
+
+    def begin(self, placed: Placement) -> None:
+        """Notes who computes the plan that is asked for now."""
+        self._placed, self.because = placed, placed.because
+        self._spark.placements.append(placed)
+
+    def hand(self, part: Placement) -> None:
+        """Notes a part of it that is Spark's, and why."""
+        self.because = part.why
+        if part not in self._spark.placements:
+            self._spark.placements.append(part)
+
+    def decline(self, why: str) -> None:
+        """Notes that it is Spark's after all, as was found on the way."""
+        self.because = why
+        if self._placed is not None:
+            found = f"it was found while it was computed that {why}"
+            self._spark.placements.append(Placement(self._placed.subtree, True, 0, 0, "", found))
 
     def to_spark(self, table: pa.Table, columns: RelationType) -> DataFrame:
         """Returns updates of this process as an operator's frame."""
@@ -73,7 +94,12 @@ class Handover:
 
     def linear(self, node: Linear, below: pa.Table) -> pa.Table:
         """Returns what Spark makes of updates by a map, filter and project."""
-        self.because = unsupported_in(node.mfp) or f"scalars of {below.num_rows} rows are evaluated, many row by row"
+        rows = below.num_rows
+        left = unsupported_in(node.mfp)
+        why = left or f"scalars of {rows} rows are evaluated, many row by row"
+        name = "" if left else "frame_rows" if rows > budget().frame_rows else "scalar_rows"
+        most = getattr(budget(), name) if name else 0
+        self.hand(Placement(f"{operator_name(node)}, a handover", True, rows, most, name, why))
         return self.to_this_process(linear(self.to_spark(below, node.input.relation_type), node.mfp), node)
 
     def _fetched(self, frame: DataFrame, columns: Sequence[Column], most: int) -> pa.Table | None:

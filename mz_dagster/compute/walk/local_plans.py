@@ -8,18 +8,21 @@ to be expected, the plan is Spark's after all. What is wrong with the data is to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import with_positions
+from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.local.content import ContentOperators, ReadTable
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import no_updates_of
-from mz_dagster.compute.local.updates import UpdateOperators
+from mz_dagster.compute.local.updates import MUCH_DUE, UpdateOperators
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
-from mz_dagster.compute.placement.choice import why_spark_from_start, why_spark_in_step
+from mz_dagster.compute.placement.choice import placed_from_start, placed_in_step
 from mz_dagster.compute.spark.histories import linear_over
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk.handover import Handover
@@ -64,14 +67,11 @@ class LocalUpdates:
 
         They are a table with a column for each of the plan's, `c0`, `c1`, ..., then time, diff and error.
         """
-        self._handover.because = why_spark_in_step(
-            node,
-            self._lower,
-            lambda id: self._reads.new_rows(id, self._lower, self._upper),
-        )
-        if not self._handover.because and isinstance(node, TemporalState) and self._operators.is_much_due():
-            self._handover.because = "much may fall due"
-        return None if self._handover.because else _computed(self._walk, node, self._handover)
+        placed = placed_in_step(node, self._lower, lambda id: self._reads.new_rows(id, self._lower, self._upper))
+        if not placed.is_spark and isinstance(node, TemporalState) and self._operators.is_much_due():
+            placed = replace(placed, is_spark=True, threshold="decoded_cells", why=MUCH_DUE)
+        self._handover.begin(placed)
+        return None if placed.is_spark else _computed(self._walk, node, self._handover)
 
     def taken_over(self, node: Physical) -> Handed[DataFrame] | None:
         """Returns the updates of a part of a plan that Spark computes, None if they are left to Spark, too."""
@@ -82,8 +82,11 @@ class LocalUpdates:
 
     def _looked_up(self, node: Physical, read: ReadCollection, keys: LookupKeys) -> pa.Table:
         """Returns what Spark finds of keys in a collection, and makes of it by what is linear."""
-        self._handover.because = f"a lookup in {self._reads.rows(read.id, self._upper)} updates decodes much"
-        self._spark.open(self._handover.because)
+        size = self._reads.rows(read.id, self._upper)
+        why = f"a lookup in {size} updates decodes much"
+        most = budget().decoded_cells
+        self._handover.hand(Placement(f"lookup in {read.name or read.id}", True, size, most, "decoded_cells", why))
+        self._spark.open(why)
         frame = with_positions(self._reads.find(read.id, self._upper, keys, read.where), read.relation_type)
         return self._handover.to_this_process(linear_over(node, frame), node)
 
@@ -121,8 +124,9 @@ class LocalContents:
             node: The plan.
             shared: What it reads beside collections, and these before it.
         """
-        self._handover.because = why_spark_from_start(node, shared, self._rows)
-        if self._handover.because:
+        placed = placed_from_start(node, shared, self._rows)
+        self._handover.begin(placed)
+        if placed.is_spark:
             return None
         for one in shared:
             found = _computed(self._walk, one.plan, self._handover)
@@ -137,6 +141,6 @@ def _computed(walk: Walk[pa.Table], node: Physical, handover: Handover) -> pa.Ta
     try:
         found = walk.frame(node)
     except Declined as why:
-        handover.because = str(why)
+        handover.decline(str(why))
         return None
     return no_updates_of(node) if found is None else without_error_data(found)
