@@ -18,7 +18,7 @@ from mz_dagster.functions import CastContext, Failure, Unknown, cast, resolve_fu
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.type_ids import LABELLED, NAME, OID, type_id
-from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Kind, ScalarType, array_of
+from mz_dagster.scalars.types import BOOL, INT2, INT4, INT8, TEXT, Kind, ScalarType, array_of
 from mz_dagster.sql.binding import Bound
 from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.cursor import quoted
@@ -30,6 +30,7 @@ from mz_dagster.sql.errors import (
     UndefinedTable,
     UndefinedType,
     UnsupportedForm,
+    ValueOutOfRange,
     error_of,
 )
 from mz_dagster.sql.expression_binder import ExpressionBinder
@@ -46,6 +47,9 @@ _ENCODINGS = {0: "SQL_ASCII", 6: "UTF8", 8: "LATIN1"}
 _INTEGERS = (Kind.INT2, Kind.INT4, Kind.INT8)
 _VECTORS = ("int2vector", "oidvector")
 _NAME_BYTES = 63
+#: What has characters of which the first is a "char", and the number of the last one that UTF-8 has as it is.
+_STRINGS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
+_MOST_CHAR = 127
 
 
 def facts_of(binder: ExpressionBinder, what: str, node: exp.Expr) -> CatalogFacts:
@@ -81,6 +85,8 @@ def bind_catalog_cast(binder: ExpressionBinder, named: TypeName, node: exp.Cast)
         elif named.label in ("name", "char") and text is not None and not named.is_array:
             bound = Unknown(_cut(text, named.label))
         return labelled_as(binder.literal(bound, target, node.this, rounds=True), target)
+    if named.label == "char" and not named.is_array and bound.type.kind not in _STRINGS:
+        return labelled_as(_character(binder, bound, node), target)
     found = cast(bound.type, target, CastContext.EXPLICIT)
     if isinstance(found, Failure):
         raise error_of(found, binder.body.position(node))
@@ -89,6 +95,34 @@ def bind_catalog_cast(binder: ExpressionBinder, named: TypeName, node: exp.Cast)
         length = _NAME_BYTES if named.label == "name" else 1
         value = Call("left_text", (value, Literal(length, INT4)), TEXT, value.nullable)
     return labelled_as(value, target)
+
+
+def _character(binder: ExpressionBinder, bound: Scalar, node: exp.Expr) -> Scalar:
+    """Returns the "char" of a number, of which there are 0 to 127; those below have no text in UTF-8."""
+    position = binder.body.position(node)
+    if bound.type.kind is not Kind.INT4:
+        raise CannotCoerce(f'cannot cast type {type_name(bound.type)} to "char"', position=position)
+    if isinstance(bound, Literal):
+        if not isinstance(bound.value, int):
+            return Literal(None, TEXT)
+        if not 0 <= bound.value <= _MOST_CHAR:
+            raise ValueOutOfRange('"char" out of range', position=position)
+        return Literal(chr(bound.value) if bound.value else "", TEXT)
+    # Of what is beyond them some multiple is no smallint, which is an error of the same code.
+    multiple = Call("multiply_int4", (bound, Literal(1000, INT4)), INT4, bound.nullable)
+    narrow, text = (cast(INT4, INT2, CastContext.EXPLICIT), cast(INT2, TEXT, CastContext.EXPLICIT))
+    assert not isinstance(narrow, Failure)
+    assert not isinstance(text, Failure)
+    is_beyond = Call("gt_int4", (bound, Literal(_MOST_CHAR, INT4)), BOOL, bound.nullable)
+    one = If(is_beyond, text.apply(narrow.apply(multiple)), Call("chr_int4", (bound,), TEXT, bound.nullable))
+    return If(Call("eq_int4", (bound, Literal(0, INT4)), BOOL, bound.nullable), Literal("", TEXT), one)
+
+
+def code_of_character(bound: Scalar) -> Scalar:
+    """Returns the number of a "char"."""
+    if isinstance(bound, Literal):
+        return Literal(None if bound.value is None else ord(str(bound.value) or "\0"), INT4)
+    return Call("ascii_text", (labelled_as(bound, TEXT),), INT4, bound.nullable)
 
 
 def labelled_as(scalar: Scalar, type_: ScalarType) -> Scalar:

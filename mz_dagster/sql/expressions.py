@@ -29,7 +29,7 @@ from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarTy
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, is_prefixed, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
-from mz_dagster.sql.catalog_calls import bind_catalog_cast, text_of_label
+from mz_dagster.sql.catalog_calls import bind_catalog_cast, code_of_character, text_of_label
 from mz_dagster.sql.choices import chosen
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
@@ -375,6 +375,8 @@ class Expressions(ExpressionBinder):
             return self._any_char(named, bound, node)
         if isinstance(bound, Unknown):
             return self.literal(bound, named.type_of_text(bound.text), node.this, rounds=not named.is_open)
+        if bound.type.label == "char" and named.kind is Kind.INT4 and not named.is_array:
+            return code_of_character(bound)
         if bound.type.label and named.kind is Kind.TEXT and not named.is_array:
             text = text_of_label(self, bound, node)
             bound = bound if text is None else text
