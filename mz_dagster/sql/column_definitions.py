@@ -19,6 +19,7 @@ from mz_dagster.sql.body_parser import parse_scalar
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
+    DuplicateColumn,
     DuplicateObject,
     InvalidSyntax,
     InvalidTableDefinition,
@@ -120,7 +121,9 @@ class Columns:
                     )
             if len(set(key.columns)) != len(key.columns):
                 kind = "primary key" if key.primary else "unique"
-                raise InvalidTableDefinition(f"a column appears twice in {kind} constraint", position=key.offset + 1)
+                twice = next(name for name in key.columns if key.columns.count(name) > 1)
+                message = f'column "{twice}" appears twice in {kind} constraint'
+                raise DuplicateColumn(message, position=key.offset + 1)
         primary = self.primary_key.columns if self.primary_key is not None else ()
         self.columns = [replace(one, nullable=one.nullable and one.name not in primary) for one in self.columns]
 
@@ -144,7 +147,8 @@ def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False, s
         states_columns: Whether columns have to be there; keys alone are of columns that come from elsewhere.
 
     Raises:
-        InvalidTableDefinition: A column is named twice or bears a reserved name, or a key is not one.
+        DuplicateColumn: A column is named twice, in the list or in a key.
+        InvalidTableDefinition: A column bears a reserved name, or a key is not one.
         UnsupportedForm: A constraint that is not enforced.
     """
     cursor.expects_symbol("(")
@@ -156,9 +160,7 @@ def parse_columns(cursor: TokenCursor, table: str, *, only_keys: bool = False, s
         else:
             column = parse_column(cursor, found, only_keys=only_keys)
             if any(other.name == column.name for other in found.columns):
-                raise InvalidTableDefinition(
-                    f'column "{column.name}" specified more than once', position=token.start + 1
-                )
+                raise DuplicateColumn(f'column "{column.name}" specified more than once', position=token.start + 1)
             found.columns.append(column)
         if cursor.accepts_symbol(")"):
             break

@@ -22,7 +22,7 @@ from mz_dagster.sql.connection_statements import (
 )
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.cursor_statements import parse_close, parse_declare, parse_fetch
-from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition, UnsupportedForm, WrongObjectKind, suggestion
+from mz_dagster.sql.errors import DuplicateColumn, InvalidSyntax, UnsupportedForm, WrongObjectKind, suggestion
 from mz_dagster.sql.lexer import Fragment, TokenKind, split
 from mz_dagster.sql.numbered_parameters import NumberedParameters
 from mz_dagster.sql.options import Common, parse_retention, parse_with_options
@@ -318,8 +318,9 @@ def _optional_names(cursor: TokenCursor) -> tuple[str, ...]:
         return ()
     opening = cursor.current
     names = cursor.names_in_parentheses()
-    if len(set(names)) != len(names):
-        raise InvalidTableDefinition("a column is named twice", position=opening.start + 1)
+    for name in names:
+        if names.count(name) > 1:
+            raise DuplicateColumn(f'column "{name}" specified more than once', position=opening.start + 1)
     return names
 
 

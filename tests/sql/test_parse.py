@@ -160,7 +160,15 @@ def test_statements_of_a_file_keep_their_offsets() -> None:
         ("CREATE TABLE t (a int, FOREIGN KEY (a) REFERENCES u (a))", 24, "0A000", "FOREIGN"),
         ("CREATE TABLE t (a int DEFAULT 1 DEFAULT 2)", 33, "42601", "multiple default values"),
         ("CREATE TABLE t (a int CONSTRAINT k)", 35, "42601", "a constraint"),
-        ("CREATE TABLE t (a int, a text)", 24, "42P16", "specified more than once"),
+        ("CREATE TABLE t (a int, a text)", 24, "42701", 'column "a" specified more than once'),
+        (
+            "CREATE TABLE t (a int, b int, PRIMARY KEY (b, a, b))",
+            31,
+            "42701",
+            'column "b" appears twice in primary key',
+        ),
+        ("CREATE TABLE t (a int, UNIQUE (a, a))", 24, "42701", 'column "a" appears twice in unique constraint'),
+        ("CREATE VIEW v (a, b, a) AS SELECT 1, 2, 3", 15, "42701", 'column "a" specified more than once'),
         ("CREATE TABLE t (a interval day to year)", 19, "42601", "no such type of intervals"),
         ("CREATE TABLE t (a int GENERATED ALWAYS AS (1))", 46, "42601", "STORED"),
         (
