@@ -16,6 +16,7 @@ from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_
 from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
+from mz_dagster.errors import one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.data_checks import data_check_results, holding_up
 from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
@@ -296,7 +297,13 @@ def _raise_held_up(results: Sequence[dg.AssetCheckResult]) -> None:
 def _raise_failures(report: StepReport) -> None:
     if not report.failures:
         return
-    behind = sorted(one.name for one in report.collections if one.outcome is Outcome.BLOCKED)
+    # What is kept for an object stays behind with it, and is no name that anybody has given.
+    behind = sorted(one.name for one in report.collections if one.outcome is Outcome.BLOCKED and one.owner is None)
+    names = {one.id: one.name for one in report.collections}
+    why = {
+        names.get(one.owner or one.id, one.name): one.reason if one.error is None else one_line(one.error)
+        for one in report.failures
+    }
     failed = [
         {
             "collection": one.name,
@@ -307,10 +314,8 @@ def _raise_failures(report: StepReport) -> None:
         for one in report.failures
     ]
     raise dg.Failure(
-        "; ".join(
-            f'"{one.name}" failed{one.operators and f" in {one.operators}"}: {one.error}' for one in report.failures
-        )
-        + (f"; behind it stay: {', '.join(behind)}" if behind else ""),
+        "\n".join(f'"{name}" failed: {reason}' for name, reason in why.items())
+        + (f"\nbehind it: {', '.join(behind)}" if behind else ""),
         metadata={
             "mz/failed": dg.MetadataValue.table([dg.TableRecord(one) for one in failed]),
             "mz/behind": dg.MetadataValue.json(behind),

@@ -128,7 +128,10 @@ def test_a_run_again_does_only_what_failed(
     (failure,) = [event.step_failure_data.user_failure_data for event in result.all_events if event.is_step_failure]
     assert failure is not None
     assert failure.description is not None
-    assert failure.description.startswith('"orders" failed in ENVELOPE UPSERT: ')
+    first, *rest = failure.description.splitlines()
+    assert first.startswith('"orders" failed: bound file "1000.jsonl" has changed. ')
+    assert "ENVELOPE" not in failure.description
+    assert rest == ["behind it: ordered"]
     table = failure.metadata["mz/failed"]
     assert isinstance(table, dg.TableMetadataValue)
     (told,) = [dict(record.data) for record in table.records]
