@@ -25,7 +25,7 @@ def cell_text(value: Any, type_: ScalarType, zone: ZoneInfo | None = None) -> st
         ('t', '\\x61', '2020-01-01 00:00:00+00')
     """
     if type_.label in ("int2vector", "oidvector"):
-        return " ".join(map(str, value))
+        return " ".join(map(str, dimensioned_of(value).elements))
     match type_.kind:
         case Kind.BOOL:
             return "t" if value else "f"

@@ -15,7 +15,7 @@ from mz_dagster.scalars.types import (
     TEXT,
     Kind,
     ScalarType,
-    array_of,
+    dimensioned,
     labelled,
 )
 
@@ -91,8 +91,9 @@ LABEL_IDS: Mapping[str, TypeIds] = {
 LABELLED: Mapping[str, ScalarType] = {
     "char": labelled(TEXT, "char"),
     "name": labelled(TEXT, "name"),
-    "int2vector": labelled(array_of(INT2), "int2vector"),
-    "oidvector": labelled(array_of(INT8), "oidvector"),
+    # Their first subscript is 0, which a list cannot say.
+    "int2vector": labelled(dimensioned(INT2), "int2vector"),
+    "oidvector": labelled(dimensioned(labelled(INT8, "oid")), "oidvector"),
     **{one: labelled(INT8, one) for one in ("oid", "xid", "regproc", "regclass", "regtype", "regnamespace", "regrole")},
 }
 OID = LABELLED["oid"]
@@ -113,6 +114,7 @@ def type_id(type_: ScalarType) -> int:
     """Returns the object id of a type.
 
     Example:
+        >>> from mz_dagster.scalars.types import array_of
         >>> type_id(array_of(TEXT)), type_id(array_of(OID))
         (1009, 1028)
     """

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 
 from sqlglot import exp
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import ArgumentType, Unknown
+from mz_dagster.functions.evaluation import is_constant, known_value
 from mz_dagster.plan.reading_time import with_position
 from mz_dagster.plan.relation import ColumnOrder, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.rewriting import with_ids_of
 from mz_dagster.scalars.scalar import Scalar
-from mz_dagster.scalars.types import ScalarType
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.body_parser import RECURSION_HINT, RECURSION_REASON, Body
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.enclosing import Enclosing
@@ -29,6 +31,13 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.lexer import fold
 from mz_dagster.sql.parameters import literal_of_value
 from mz_dagster.sql.type_names import looked_up
+
+
+class Null(Enum):
+    """The text that NULL is."""
+
+    NULL = "NULL"
+
 
 #: What a bound expression is before its context has decided the type of a bare literal.
 Bound = Scalar | Unknown
@@ -228,6 +237,19 @@ class BindingContext:
 def argument_type(bound: Bound) -> ArgumentType:
     """Returns the type by which a call is resolved."""
     return bound if isinstance(bound, Unknown) else bound.type
+
+
+def constant_text(bound: Bound) -> str | Null | None:
+    """Returns the text of a literal, or of casts of one, as drivers cast parameters; None of anything else.
+
+    NULL has none, but is known, too: it is what a parameter is as long as only the types of a statement are asked for.
+    """
+    if isinstance(bound, Unknown):
+        return Null.NULL if bound.text is None else bound.text
+    if bound.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR) or not is_constant(bound):
+        return None
+    value = known_value(bound)
+    return value if isinstance(value, str) else Null.NULL
 
 
 def qualifier_of(column: exp.Column) -> str | None:

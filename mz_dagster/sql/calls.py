@@ -46,7 +46,7 @@ from mz_dagster.scalars.types import (
     array_of,
 )
 from mz_dagster.sql.aggregates import AGGREGATES, bind_aggregate, bind_grouping
-from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts, unwrapped
+from mz_dagster.sql.binding import Bound, Null, argument_type, name_of, only_parts, unwrapped
 from mz_dagster.sql.call_syntax import call_syntax
 from mz_dagster.sql.catalog_calls import CATALOG_CALLS, bind_catalog_call
 from mz_dagster.sql.enum_calls import ENUM_CALLS, bind_enum_call
@@ -317,7 +317,12 @@ def _dated(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], posit
     argument = binder.bind(nodes[1])
     type_ = argument_type(argument)
     if name == "date_trunc":
-        return binder.applied(resolve_date_trunc(field, type_), [argument], position)
+        truncated = binder.applied(
+            resolve_date_trunc("day" if field is Null.NULL else field, type_), [argument], position
+        )
+        return Literal(None, truncated.type) if field is Null.NULL else truncated
+    if field is Null.NULL:
+        return Literal(None, FLOAT8)
     found = resolve_date_part(field, type_)
     if isinstance(found, Failure):
         raise error_of(found, position)

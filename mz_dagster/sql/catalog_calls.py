@@ -19,7 +19,7 @@ from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.type_ids import LABELLED, NAME, OID, type_id
 from mz_dagster.scalars.types import BOOL, INT2, INT4, INT8, TEXT, Kind, ScalarType, array_of
-from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.binding import Bound, Null, constant_text
 from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
@@ -81,7 +81,8 @@ def bind_catalog_cast(binder: ExpressionBinder, named: TypeName, node: exp.Cast)
     if isinstance(bound, Unknown):
         text = bound.text
         if named.label in _VECTORS and text is not None and not text.startswith("{"):
-            bound = Unknown("{" + ",".join(text.split()) + "}")
+            cells = text.split()
+            bound = Unknown(f"[0:{len(cells) - 1}]={{{','.join(cells)}}}" if cells else "{}")
         elif named.label in ("name", "char") and text is not None and not named.is_array:
             bound = Unknown(_cut(text, named.label))
         return labelled_as(binder.literal(bound, target, node.this, rounds=True), target)
@@ -362,8 +363,8 @@ def _pair(relation: Scalar, column: Scalar) -> Scalar:
 def _described(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], node: exp.Expr) -> Bound:
     """Returns the comment on an object of a catalog; only relations have any."""
     catalog = binder.bind(nodes[1]) if len(nodes) > 1 else Unknown("pg_class")
-    text = catalog.text if isinstance(catalog, Unknown) else catalog.value if isinstance(catalog, Literal) else None
-    if not isinstance(text, str):
+    text = constant_text(catalog)
+    if text is None or text is Null.NULL:
         raise UnsupportedForm(
             f"{name}() of a catalog that is not a literal is not supported", position=binder.body.position(nodes[1])
         )
@@ -542,6 +543,7 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_relation_size": ((1, 2), _by_id("relation sizes")),
     "pg_indexes_size": ((1,), _by_id("index sizes")),
     "pg_database_size": ((1,), _by_id("database sizes", "database")),
+    "pg_stat_get_numscans": ((1,), _constant(None, INT8)),  # nobody counts them
     "pg_tablespace_location": ((1,), _constant("", TEXT)),
     "pg_size_pretty": ((1,), _size_pretty),
     "obj_description": ((1, 2), _described),

@@ -33,6 +33,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.jsonb_records import POPULATING, RECORD_FUNCTIONS, bind_populated, bind_records
+from mz_dagster.sql.output_names import output_name
 from mz_dagster.sql.scope import Scope, ScopeColumn
 from mz_dagster.sql.set_functions import bind_rows_from
 
@@ -299,7 +300,7 @@ class FromBinder:
             case exp.Subquery() | exp.Values():
                 return self._derived(node)
             case exp.Lateral():
-                if isinstance(node.this, exp.Anonymous | exp.Unnest):
+                if not isinstance(node.this, exp.Subquery):
                     only_parts(self.body, node, "this", "alias", "ordinality", what="this form of LATERAL")
                     ordinality = bool(node.args.get("ordinality") or node.this.args.get("offset"))
                     return self._rows_from(node, node.this, [node.this], ordinality=ordinality)
@@ -383,7 +384,8 @@ class FromBinder:
             names.append(name_of(owner.args["offset"]))
         binder = Expressions(self.binding, self.body, Scope(), "functions in FROM")
         with with_rows_visible(self.binding.enclosing[self._level :]):
-            found = bind_rows_from(binder, calls, ordinality=ordinality)
+            called = ["unnest" if isinstance(one, exp.Unnest) else output_name(self.body, one) for one in calls]
+            found = bind_rows_from(binder, calls, called, ordinality=ordinality)
         own = found.names
         if alias is not None and found.scalar:
             own = (alias, *own[1:])

@@ -21,7 +21,7 @@ from mz_dagster.functions.moments.zones import NAMES_OF_UTC
 from mz_dagster.scalars.scalar import If, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INTERVAL, TEXT, TIMESTAMPTZ, Kind
 from mz_dagster.scalars.values import Interval
-from mz_dagster.sql.binding import Bound, argument_type, name_of
+from mz_dagster.sql.binding import Bound, Null, argument_type, constant_text, name_of
 from mz_dagster.sql.errors import InvalidParameterValue, InvalidSyntax, UndefinedFunction, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 
@@ -118,8 +118,12 @@ def bind_in_zone(binder: ExpressionBinder, zone: exp.Expr, bound: Bound, positio
     if not isinstance(where, Unknown) and where.type == INTERVAL:
         named: Scalar = where
     else:
-        text = where.text if isinstance(where, Unknown) else where.value if isinstance(where, Literal) else None
-        if not isinstance(text, str):
+        text = constant_text(where)
+        if text is Null.NULL:
+            utc: list[Bound] = [Literal("UTC", TEXT), bound]
+            found = binder.applied(resolve_function("timezone", [argument_type(one) for one in utc]), utc, position)
+            return Literal(None, found.type)
+        if text is None:
             raise UnsupportedForm(
                 "a time zone that is not a literal is not supported",
                 hint="Write its name in quotes, or an offset from UTC as an interval.",
@@ -151,21 +155,21 @@ def _offset_now(binder: ExpressionBinder, zone: str, position: int) -> Literal:
     return Literal(Interval(0, 0, offset // timedelta(microseconds=1)), INTERVAL)
 
 
-def bind_field(binder: ExpressionBinder, name: str, node: exp.Expr) -> str:
-    """Returns the field that is the first argument of a function.
+def bind_field(binder: ExpressionBinder, name: str, node: exp.Expr) -> str | Null:
+    """Returns the field that is the first argument of a function; of NULL that is NULL.
 
     Raises:
         UnsupportedForm: It is not a literal.
     """
-    field = binder.bind(node)
-    if not isinstance(field, Unknown) or field.text is None:
+    field = constant_text(binder.bind(node))
+    if field is None:
         raise UnsupportedForm(
             f"{name}() of a field that is not a literal is not supported",
             detail="What it returns depends on the field.",
             hint=f"Write {name}('year', x), for example.",
             position=binder.body.position(node),
         )
-    return field.text
+    return field
 
 
 #: Fields of which the offset of a zone is that of the moment itself, as in PostgreSQL.
@@ -180,6 +184,8 @@ def bind_date_trunc_in_zone(binder: ExpressionBinder, nodes: Sequence[exp.Expr],
     """
     field = bind_field(binder, "date_trunc", nodes[0])
     moment = binder.as_type(binder.bind(nodes[1]), TIMESTAMPTZ, nodes[1], "date_trunc")
+    if field is Null.NULL:
+        return Literal(None, TIMESTAMPTZ)
     local = bind_in_zone(binder, nodes[2], moment, position)
     truncated = binder.applied(resolve_date_trunc(field, local.type), [local], position)
     if field_name(field) in _WITHIN_A_DAY:

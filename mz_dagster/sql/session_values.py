@@ -30,7 +30,7 @@ from mz_dagster.scalars.types import (
     Modifier,
 )
 from mz_dagster.scalars.values import ZonedTime
-from mz_dagster.sql.binding import Bound
+from mz_dagster.sql.binding import Bound, Null, constant_text
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
 from mz_dagster.sql.errors import UndefinedFunction, UndefinedObject, UnsupportedForm
@@ -142,9 +142,11 @@ def _of_session(name: str, circumstances: Circumstances) -> str | None:
 def _setting(binder: ExpressionBinder, circumstances: Circumstances, nodes: Sequence[exp.Expr], position: int) -> Bound:
     """Returns `current_setting(name [, missing ok])` of names that are written out."""
     name, *others = map(binder.bind, nodes)
-    text = name.text if isinstance(name, Unknown) else name.value if isinstance(name, Literal) else None
+    text = constant_text(name)
     missing_ok = bool(others) and isinstance(others[0], Literal) and others[0].value is True
-    if not isinstance(text, str) or not all(isinstance(one, Literal) for one in others):
+    if text is Null.NULL:
+        return Literal(None, TEXT)
+    if text is None or not all(isinstance(one, Literal) for one in others):
         raise UnsupportedForm("a setting's name that is not a literal is not supported", position=position)
     found = circumstances.settings.get(text.lower())
     if found is None and not missing_ok:

@@ -22,7 +22,7 @@ from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.record import field as record_field
 from mz_dagster.scalars.record import record
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
-from mz_dagster.scalars.types import INT4, TEXT, Kind, array_of
+from mz_dagster.scalars.types import INT4, INT8, TEXT, Kind, array_of
 from mz_dagster.sql.binding import Bound, argument_type, name_of, only_parts
 from mz_dagster.sql.collected_calls import SetCalls
 from mz_dagster.sql.errors import AmbiguousFunction, UndefinedFunction, UnsupportedForm
@@ -125,14 +125,28 @@ class RowsFrom:
     is_value: bool
 
 
-def bind_rows_from(binder: ExpressionBinder, calls: Sequence[exp.Expr], *, ordinality: bool) -> RowsFrom:
-    """Returns the rows of functions side by side, as many as the longest has."""
+def bind_rows_from(
+    binder: ExpressionBinder, calls: Sequence[exp.Expr], called: Sequence[str], *, ordinality: bool
+) -> RowsFrom:
+    """Returns the rows of functions side by side, as many as the longest has; one that returns a value has one row.
+
+    Args:
+        binder: Binds their arguments.
+        calls: The calls.
+        called: The name of each.
+        ordinality: Whether the rows are numbered.
+    """
+    if not any(map(is_set_function, called)):
+        values = tuple(binder.typed(one) for one in calls)
+        numbers = (Literal(1, INT8),) if ordinality else ()
+        shown = (*called, *(("ordinality",) if ordinality else ()))
+        one = len(values) == 1
+        return RowsFrom(Map(ONE_ROW, (*values, *numbers), shown), shown, one, one and not ordinality)
     arrays: list[Scalar] = []
     names: list[str] = []
     named: list[bool] = []
-    for call in calls:
-        name = "unnest" if isinstance(call, exp.Unnest) else name_of(call.this)
-        found = _arrays(binder, call)
+    for call, name in zip(calls, called, strict=True):
+        found = _arrays(binder, call) if is_set_function(name) else [_alone(binder.typed(call))]
         arrays += found
         names += [SET_COLUMNS.get(name, name)] * len(found)
         named += [name in SET_COLUMNS] * len(found)
@@ -145,6 +159,11 @@ def bind_rows_from(binder: ExpressionBinder, calls: Sequence[exp.Expr], *, ordin
         relation, names = _with_fields(relation, names)
     is_value = len(arrays) == 1 and not records and not ordinality
     return RowsFrom(relation, (*names, *(("ordinality",) if ordinality else ())), scalar, is_value)
+
+
+def _alone(value: Scalar) -> Scalar:
+    """Returns the array of one value, whose row it then is."""
+    return Call("array", (value,), array_of(value.type), False)
 
 
 def _groups(match: Scalar) -> Scalar:

@@ -284,6 +284,23 @@ def test_indexes_go_with_what_they_are_on(two: tuple[Connection, Connection]) ->
     assert names(one) == names(other) == []
 
 
+def test_the_names_of_indexes_are_free_once_what_they_are_on_is_dropped(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (x integer)")
+    one.execute("CREATE VIEW v AS SELECT x FROM t")
+    one.execute("CREATE INDEX i ON t (x)")
+    one.execute("CREATE INDEX k ON v (x)")
+    one.execute("BEGIN")
+    one.execute("DROP TABLE t CASCADE")
+    one.execute("CREATE TABLE t (y integer)")
+    one.execute("CREATE INDEX i ON t (y)")
+    one.execute("CREATE TABLE k (z integer)")
+    assert rows(other, "SELECT count(*) FROM v") == [(0,)]
+    one.execute("COMMIT")
+    assert names(other) == ["i", "k", "t"]
+    assert rows(other, "SHOW INDEXES") == [("i", "t", "y")]
+
+
 def state_in(connection: Connection, sql: str) -> str:
     """Returns why a statement of a block fails, which goes on as before."""
     connection.execute("SAVEPOINT fails")

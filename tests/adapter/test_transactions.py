@@ -199,6 +199,14 @@ def test_savepoints_take_back_what_came_after_them(shop: Connection) -> None:
     with pytest.raises(Error) as caught:
         shop.execute("ROLLBACK TO b")
     assert caught.value.sqlstate == "3B001"
+    with pytest.raises(Error) as caught:  # what has failed is rolled back, whatever it was
+        shop.execute("INSERT INTO orders VALUES (5, 'bob', 1)")
+    assert caught.value.sqlstate == "25P02"
+    shop.execute("ROLLBACK TO a")
+    with pytest.raises(Error):
+        shop.execute("RELEASE SAVEPOINT b")
+    with pytest.raises(Error):
+        shop.execute("SELECT 1")
     shop.execute("ROLLBACK TO a")
     shop.execute("RELEASE SAVEPOINT a")
     shop.execute("COMMIT")

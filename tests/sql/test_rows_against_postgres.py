@@ -11,7 +11,7 @@ from mz_dagster.plan.decorrelate import decorrelate
 from mz_dagster.plan.relation import DependentJoin, FlatMap, Join, Reduce, Relation, inputs_of
 from tests.postgres_server import Postgres
 from tests.sql.against_postgres import Data, bind, differences, script, tables
-from tests.sql.row_queries import ARRAYS, ITEMS, REFUSED, ROWS, SERIES, TOGETHER, UNNEST
+from tests.sql.row_queries import ARRAYS, ITEMS, REFUSED, ROWS, SERIES, TOGETHER, UNNEST, VALUES
 
 DATA: Data = tables(1)
 
@@ -24,8 +24,8 @@ def postgres(postgres: Postgres) -> Postgres:
 
 @pytest.mark.parametrize(
     "queries",
-    [SERIES, ITEMS, UNNEST, ROWS, ARRAYS, TOGETHER],
-    ids=["series", "items", "unnest", "rows", "arrays", "together"],
+    [SERIES, VALUES, ITEMS, UNNEST, ROWS, ARRAYS, TOGETHER],
+    ids=["series", "values", "items", "unnest", "rows", "arrays", "together"],
 )
 def test_queries_return_what_postgres_returns(postgres: Postgres, queries: tuple[str, ...]) -> None:
     found = differences(postgres, DATA, queries)

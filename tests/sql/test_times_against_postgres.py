@@ -98,6 +98,12 @@ QUERIES = [
     "SELECT interval '1 day' + 1",
     "SELECT extract(dow FROM interval '1 day')",
     "SELECT date_trunc('week', interval '1 day')",
+    "SELECT date_trunc('month'::varchar, timestamp '2024-05-06'), date_part('year'::text, date '2024-05-06')",
+    "SELECT date_trunc(NULL, timestamp '2024-05-06'), date_part(NULL::text, date '2024-05-06')",
+    "SELECT timezone('UTC'::varchar, timestamp '2024-05-06'), timezone(NULL::text, timestamptz '2024-05-06')",
+    "SELECT date_trunc('day'::varchar, timestamptz '2024-05-06 23:00+00', 'Europe/Berlin'::varchar)",
+    "SELECT date_trunc(NULL, timestamptz '2024-05-06 23:00+00', 'Europe/Berlin')",
+    "SELECT date_trunc('nope'::varchar, timestamp '2024-05-06')",
     "SELECT + interval '1 day' * time '10:00'",
 ]
 

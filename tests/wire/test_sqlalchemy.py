@@ -217,6 +217,13 @@ def test_the_orm_writes_and_reads_objects(engine: Engine) -> None:
     Base.metadata.drop_all(engine)
 
 
+def test_a_field_of_a_moment_may_be_a_parameter(engine: Engine) -> None:
+    at = datetime(2021, 2, 3)
+    asked = select(func.date_trunc("month", at), func.date_part("year", at), func.timezone("UTC", at).is_not(None))
+    with engine.connect() as connection:
+        assert connection.execute(asked).all() == [(datetime(2021, 2, 1), 2021.0, True)]
+
+
 def test_pandas_and_polars_write_and_read_frames(engine: Engine) -> None:
     frame = pandas.DataFrame(
         {
@@ -234,6 +241,8 @@ def test_pandas_and_polars_write_and_read_frames(engine: Engine) -> None:
     found = pandas.read_sql("SELECT * FROM frames ORDER BY i, place", engine, index_col="place")
     twice = pandas.concat([frame, frame]).sort_values("i", kind="stable")
     pandas.testing.assert_frame_equal(found, twice, check_names=False)
+    assert [one["column_names"] for one in inspect(engine).get_indexes("frames")] == [["place"]]
+    frame.to_sql("frames", engine, if_exists="replace", index_label="place")
     assert [one["column_names"] for one in inspect(engine).get_indexes("frames")] == [["place"]]
     frame.to_sql("frames", engine, if_exists="replace", index=False)
     pandas.testing.assert_frame_equal(pandas.read_sql("SELECT * FROM frames ORDER BY i", engine), frame)

@@ -188,6 +188,7 @@ DBEAVER = {
     "LEFT OUTER JOIN pg_catalog.pg_description d ON d.objoid=c.oid AND d.objsubid=0 "
     "AND d.classoid='pg_constraint'::regclass WHERE t.relname IN ('customers', 'orders') ORDER BY c.conname",
     "indexes": "SELECT i.indisprimary, i.indisunique, c.relname, tabc.relname, "
+    "coalesce(pg_catalog.pg_stat_get_numscans(i.indexrelid), 0) as index_num_scans, "
     "pg_catalog.pg_get_expr(i.indpred, i.indrelid) as pred_expr, pg_catalog.pg_get_expr(i.indexprs, i.indrelid, true) "
     "as expr, dsc.description FROM pg_catalog.pg_index i INNER JOIN pg_catalog.pg_class c ON c.oid=i.indexrelid "
     "INNER JOIN pg_catalog.pg_class tabc ON tabc.oid=i.indrelid "
@@ -247,4 +248,64 @@ PGADMIN = {
     "activity": "SELECT count(*) > 0 FROM pg_catalog.pg_stat_activity WHERE pid = pg_backend_pid()",
     "dashboard": "SELECT (SELECT sum(blks_read) FROM pg_stat_database) >= 0",
 }
-TOOLS = {"Metabase": METABASE, "Superset": SUPERSET, "DBeaver": DBEAVER, "pgAdmin": PGADMIN}
+_OF_SEARCH_PATH = """quote_ident(table_schema) IN (
+ SELECT CASE WHEN trim(s[i]) = '"$user"' THEN user ELSE trim(s[i]) END
+ FROM generate_series(array_lower(string_to_array(current_setting('search_path'),','),1),
+ array_upper(string_to_array(current_setting('search_path'),','),1)) as i,
+ string_to_array(current_setting('search_path'),',') s)"""
+
+
+def _columns_of(table: str) -> str:
+    return f"""
+SELECT quote_ident(column_name) AS "column", data_type AS "type" FROM information_schema.columns
+WHERE CASE WHEN array_length(parse_ident('{table}'),1) = 2
+ THEN quote_ident(table_schema) = (parse_ident('{table}'))[1] AND quote_ident(table_name) = (parse_ident('{table}'))[2]
+ ELSE quote_ident(table_name) = '{table}' AND {_OF_SEARCH_PATH} END ORDER BY ordinal_position"""
+
+
+GRAFANA = {
+    "version": "SELECT current_setting('server_version_num')::int/100 as version",
+    "TimescaleDB": "SELECT extversion FROM pg_extension WHERE extname = 'timescaledb'",
+    "tables": f"""
+SELECT CASE WHEN {_OF_SEARCH_PATH} THEN quote_ident(table_name)
+ ELSE quote_ident(table_schema) || '.' || quote_ident(table_name) END AS "table" FROM information_schema.tables
+WHERE quote_ident(table_schema) NOT IN ('information_schema', 'pg_catalog', 'mz_catalog', 'mz_internal')
+ORDER BY CASE WHEN {_OF_SEARCH_PATH} THEN 0 ELSE 1 END, 1""",
+    "columns": _columns_of("customers"),
+    "columns in a schema": _columns_of("sales.orders"),
+    "a series": 'SELECT floor(extract(epoch from joined)/300)*300 AS "time", name AS metric, count(*) FROM customers '
+    "WHERE joined BETWEEN '2024-01-01T00:00:00Z' AND '2024-02-01T00:00:00.123Z' GROUP BY 1, 2 ORDER BY 1, 2",
+}
+#: As Tableau, Excel and Power BI ask by it.
+ODBC = {
+    "tables": "select relname, nspname, relkind from pg_catalog.pg_class c, pg_catalog.pg_namespace n where relkind in "
+    "('r', 'v', 'f', 'p', 'm') and nspname not in ('pg_catalog', 'information_schema', 'pg_toast', 'pg_temp_1', "
+    "'mz_catalog', 'mz_internal') and n.oid = relnamespace order by nspname, relname",
+    "columns": "select n.nspname, c.relname, a.attname, t.typname, a.attnum, a.attlen, a.atttypmod, a.attnotnull, "
+    "c.relhasrules, c.relkind, case t.typtype when 'd' then t.typbasetype else 0 end, t.typtypmod, attidentity, "
+    "c.relhassubclass from (((pg_catalog.pg_class c inner join pg_catalog.pg_namespace n on n.oid = c.relnamespace "
+    "and c.relname = 'orders' and n.nspname = 'sales') inner join pg_catalog.pg_attribute a on (not a.attisdropped) "
+    "and a.attnum > 0 and a.attrelid = c.oid) inner join pg_catalog.pg_type t on t.oid = a.atttypid) left outer join "
+    "pg_attrdef d on a.atthasdef and d.adrelid = a.attrelid and d.adnum = a.attnum order by n.nspname, c.relname, "
+    "attnum",
+    "primary key": "select ta.attname, ia.attnum, ic.relname, n.nspname, tc.relname from pg_catalog.pg_attribute ta, "
+    "pg_catalog.pg_attribute ia, pg_catalog.pg_class tc, pg_catalog.pg_index i, pg_catalog.pg_namespace n, "
+    "pg_catalog.pg_class ic where tc.relname = 'orders' AND n.nspname = 'sales' AND tc.oid = i.indrelid AND "
+    "n.oid = tc.relnamespace AND i.indisprimary = 't' AND ia.attrelid = i.indexrelid AND ta.attrelid = i.indrelid AND "
+    "ta.attnum = i.indkey[ia.attnum-1] AND (NOT ta.attisdropped) AND (NOT ia.attisdropped) AND ic.oid = i.indexrelid "
+    "order by ia.attnum",
+    "vectors": "select i.indkey, i.indkey[0], i.indkey[2], i.indkey::text, array_lower(i.indkey, 1), "
+    "array_upper(i.indkey, 1), i.indoption[1], 2 = ANY (i.indkey), array_position(i.indkey, 2::int2), "
+    "array_to_string(i.indkey, ','), i.indkey = '1 2'::int2vector, '3 4'::int2vector, ('3 4'::oidvector)[1] "
+    "from pg_catalog.pg_index i where i.indrelid = 'sales.orders'::regclass",
+    "a temporary table": 'CREATE LOCAL TEMPORARY TABLE "#Tableau_1" ("COL" INTEGER NOT NULL) ON COMMIT PRESERVE ROWS',
+    "and none": 'DROP TABLE "#Tableau_1"',
+}
+TOOLS = {
+    "Metabase": METABASE,
+    "Superset": SUPERSET,
+    "DBeaver": DBEAVER,
+    "pgAdmin": PGADMIN,
+    "Grafana": GRAFANA,
+    "ODBC": ODBC,
+}

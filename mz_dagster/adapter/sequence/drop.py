@@ -65,8 +65,8 @@ def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectR
                     block.drop(one.id)
             left += others
         for one in left:  # indexes go with what they are on
-            if one.id in block.named.values():
-                block.drop(one.id)
+            if (one.kind == "index" and not block.is_gone(one.id)) or one.id in block.named.values():
+                block.drop(one.id)  # so that their names are free
         block.drop(row.id)
         _tell_cascade(names, [one for one in left if one.id not in doomed])
 

@@ -43,20 +43,23 @@ def end(context: Context, statement: Commit | Rollback, _: Parameters) -> Result
 
 def roll_back_to(context: Context, statement: RollbackTo, _: Parameters) -> Result:
     """Forgets what the block has done since a savepoint."""
-    context.block(statement).roll_back_to(statement.name)
+    with context.failing():
+        context.block(statement).roll_back_to(statement.name)
     context.variables.roll_back_to(statement.name)
     return Result("ROLLBACK")
 
 
 def savepoint(context: Context, statement: Savepoint, _: Parameters) -> Result:
     """Names where the block stands."""
-    context.block(statement).save(statement.name)
+    with context.failing():
+        context.block(statement).save(statement.name)
     context.variables.save(statement.name)
     return Result("SAVEPOINT")
 
 
 def release(context: Context, statement: ReleaseSavepoint, _: Parameters) -> Result:
     """Forgets a savepoint."""
-    context.block(statement).release(statement.name)
+    with context.failing():
+        context.block(statement).release(statement.name)
     context.variables.release(statement.name)
     return Result("RELEASE")

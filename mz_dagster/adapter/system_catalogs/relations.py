@@ -25,10 +25,12 @@ from mz_dagster.scalars.types import (
     TEXT,
     TIMESTAMPTZ,
     Column,
+    Kind,
     RelationType,
     ScalarType,
     array_of,
 )
+from mz_dagster.scalars.values import Dimensioned
 
 #: The columns of a row that are not as usual, by their names.
 Cells = Mapping[str, Value]
@@ -106,14 +108,18 @@ class SystemRelation:
         varying = [one for one in columns if one.name in told]
         usual = [usual_value(one) for one in varying]
         literals = tuple(
-            tuple(Literal(cells.get(one.name, other), one.type) for one, other in zip(varying, usual, strict=True))
+            tuple(
+                Literal(_stored(cells.get(one.name, other), one.type), one.type)
+                for one, other in zip(varying, usual, strict=True)
+            )
             for cells in rows
         )
         found: Relation = Constant(literals, RelationType(tuple(varying)))
         same = [one for one in columns if one.name not in told]
         if not same:
             return found
-        found = Map(found, tuple(Literal(usual_value(one), one.type) for one in same), tuple(one.name for one in same))
+        values = tuple(Literal(_stored(usual_value(one), one.type), one.type) for one in same)
+        found = Map(found, values, tuple(one.name for one in same))
         places = {one.name: place for place, one in enumerate((*varying, *same))}
         return Projection(found, tuple(places[one.name] for one in columns))
 
@@ -122,7 +128,15 @@ def usual_value(column: Column) -> Value:
     """Returns what a column has where a row does not say it."""
     if column.nullable:
         return None
-    return () if column.type.element is not None else _USUAL[column.type]
+    return () if column.type.array_element is not None else _USUAL[column.type]
+
+
+def _stored(value: Value, type_: ScalarType) -> Value:
+    """Returns a cell in its type's form: a vector is told as a tuple, and its first subscript is 0."""
+    if type_.kind is not Kind.DIMENSIONED or value is None:
+        return value
+    assert isinstance(value, tuple), "vectors are told as tuples"
+    return Dimensioned(value, (len(value),), (0,)) if value else Dimensioned()
 
 
 def refused(name: tuple[str, ...]) -> NotSupportedError | None:

@@ -31,8 +31,8 @@ def float4_text(value: float) -> str:
     """Returns the text of a single-precision number, given as a double.
 
     Example:
-        >>> float4_text(0.10000000149011612), float4_text(1234567.0)
-        ('0.1', '1.234567e+06')
+        >>> float4_text(0.10000000149011612), float4_text(1234567.0), float4_text(271.546875)
+        ('0.1', '1.234567e+06', '271.54688')
     """
     if not math.isfinite(value) or value == 0:
         return _text(value, "", 6)
@@ -40,7 +40,7 @@ def float4_text(value: float) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Returns the fewest decimal digits, and of those the nearest ones, that spell this single-precision number."""
+    """Returns the fewest decimal digits, and of those the nearest, even ones, that spell a single-precision number."""
     exact = Fraction(value)
     (bits,) = struct.unpack("I", struct.pack("f", value))
     below, above = (_single(bits + step) for step in (-1, 1))
@@ -52,7 +52,7 @@ def _shortest(value: float) -> str:
         down = exact // unit
         fitting = [n for n in (down, down + 1) if low < n * unit < high or (even and n * unit in (low, high))]
         if fitting:
-            nearest = min(fitting, key=lambda n: abs(n * unit - exact))
+            nearest = min(fitting, key=lambda n: (abs(n * unit - exact), n % 2))
             return f"{nearest}e{exponent - digits}"
     return f"{value:.8e}"
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from mz_dagster.functions.function import list_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.functions.registry import SqlFailure, function
-from mz_dagster.scalars.types import Kind
+from mz_dagster.scalars.types import TEXT, Kind
 
 #: PostgreSQL 15's keywords that are no names unless they are quoted.
 _KEYWORDS = """
@@ -25,6 +26,11 @@ xmlexists xmlforest xmlnamespaces xmlparse xmlpi xmlroot xmlserialize xmltable
 #: The most characters that a width may ask for.
 _MOST = 16 << 20
 _RESERVED = frozenset(_KEYWORDS.split())
+#: A part of a qualified name, quoted or not, with what leads to the next one.
+_IDENTIFIER = re.compile(
+    r'[ \t\n\r\f]*(?:"((?:[^"]|"")*)"|([A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*))[ \t\n\r\f]*(\.)?', re.ASCII
+)
+_LOWER = str.maketrans({chr(one): chr(one + 32) for one in range(ord("A"), ord("Z") + 1)})
 
 
 @function(
@@ -115,6 +121,51 @@ def quote_ident(text: str) -> str:
         return text
     doubled = text.replace('"', '""')
     return f'"{doubled}"'
+
+
+@function(
+    "parse_ident",
+    (Kind.TEXT,),
+    Kind.ARRAY,
+    sql="parse_ident",
+    says="The parts of a qualified name, as SQL reads them; what follows is an error unless it is said to be none.",
+    example="parse_ident('Shop.\"Big Orders\"')",
+    gives='{shop,"Big Orders"}',
+    fallible=True,
+    type=list_of(TEXT),
+)
+@function(
+    "parse_ident_strictly",
+    (Kind.TEXT, Kind.BOOL),
+    Kind.ARRAY,
+    sql="parse_ident",
+    fallible=True,
+    type=list_of(TEXT),
+)
+def parse_ident(text: str, strict: bool = True) -> list[str]:
+    """Returns the identifiers of a qualified name.
+
+    Raises:
+        SqlFailure: It is none, or something follows it and `strict` is true.
+
+    Example:
+        >>> parse_ident('a . "B""b"'), parse_ident("a.b()", strict=False)
+        (['a', 'B"b'], ['a', 'b'])
+    """
+    failure = SqlFailure("22023", f'string is not a valid identifier: "{text}"')
+    found: list[str] = []
+    at = 0
+    while part := _IDENTIFIER.match(text, at):
+        quoted, plain, dot = part.groups()
+        if quoted == "":
+            raise failure
+        found.append(plain.translate(_LOWER) if quoted is None else quoted.replace('""', '"'))
+        at = part.end()
+        if dot is None:
+            if strict and at < len(text):
+                raise failure
+            return found
+    raise failure
 
 
 @function(

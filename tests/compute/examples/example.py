@@ -117,7 +117,7 @@ POOLS: dict[str, tuple[ScalarType, list[str]]] = {
     "int2": (INT2, _INT2),
     "int4": (INT4, _INT4),
     "int8": (INT8, _INT8),
-    "float4": (FLOAT4, [*_FLOAT, "3.4e38", "-3.4e38", "1e-45", "16777217"]),
+    "float4": (FLOAT4, [*_FLOAT, "3.4e38", "-3.4e38", "1e-45", "16777217", "271.546875", "271.546844"]),
     "float8": (FLOAT8, [*_FLOAT, "1.7e308", "-1.7e308", "5e-324", "4503599627370497.5", "1e39", "2147483647.5",
         "9.3e18", "-9.3e18"]),
     "n0": (numeric(0), _NUMERIC0),

@@ -49,6 +49,7 @@ POOLS |= {
     ),
     "encoding": (TEXT, ["UTF8", "utf-8", "LATIN1", "iso_8859_1"]),
     "code": (INT4, ["0", "1", "-1", "65", "233", "55296", "65535", "128024", "1114111", "1114112"]),
+    "qualified": (TEXT, ["", "a", "A.b", ' a . "B""b" ', '"".a', 'a."', "a.", ".a", "a b", "a.b()", "9x", "ÄB.é$1"]),
     "identifier": (TEXT, ["", "a", "A", "a b", "_x9", "9x", 'q"q', "select", "between", "é", "a$"]),
     "template": (TEXT, ["", "plain", "%s %s %s", "%3$s-%1$s", "%L|%I", "%5s|%-5s|", "%*s", "%-*s|", "%*2$s|", "%%",
         "%", "%d", "%4$s", "%0$s", "%s%s%s%s", "%1$s %s", "%2$L", "%-", "%1$*2$s|", "%I"]),
@@ -136,6 +137,8 @@ def _words() -> Iterator[Example]:
     yield function("overlay", "text", "needle", "small", sql="overlay({0} placing {1} from {2})")
     yield function("overlay", "text", "needle", "small", "small", sql="overlay({0} placing {1} from {2} for {3})")
     yield function("quote_ident", "identifier")
+    yield function("parse_ident", "qualified")
+    yield function("parse_ident", "qualified", "bool")
     yield function("quote_literal", "text")
     pools = ("template", "text", "bit", "text")
     columns = columns_of(pools)
