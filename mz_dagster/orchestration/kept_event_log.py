@@ -50,12 +50,18 @@ def told_together(instance: dg.DagsterInstance) -> AbstractContextManager[None]:
 def instance_keeping(home: Path) -> dg.DagsterInstance:
     """Opens the instance of a folder; if its storage is Dagster's own on SQLite, by what this module makes of it."""
     ref = InstanceRef.from_dir(str(home))
+    kept = keeping(ref)
+    if kept is not ref and kept.storage_data is not None:
+        _make_databases(Path(kept.storage_data.config_dict["base_dir"]))
+    return dg.DagsterInstance.from_ref(kept)
+
+
+def keeping(ref: InstanceRef) -> InstanceRef:
+    """Returns how to open an instance by what this module makes of its storage; as before if that is another one."""
     data = ref.storage_data
-    if data is not None and data.class_name == DagsterSqliteStorage.__name__:
-        _make_databases(Path(data.config_dict["base_dir"]))
-        kept = ConfigurableClassData(__name__, KeptSqliteStorage.__name__, data.config_yaml)
-        ref = ref._replace(storage_data=kept)
-    return dg.DagsterInstance.from_ref(ref)
+    if data is None or data.class_name != DagsterSqliteStorage.__name__:
+        return ref
+    return ref._replace(storage_data=ConfigurableClassData(__name__, KeptSqliteStorage.__name__, data.config_yaml))
 
 
 def _make_databases(base: Path) -> None:

@@ -5,6 +5,7 @@ process that launches runs, the daemon or the webserver, keeps a warm one (`warm
 locations use, from its first run on. Else all is as with Dagster's own launcher: each run has a process of its own,
 which loads the project's definitions as they are on disk, and logs and ends by itself.
 
+- A run tells Dagster of hundreds of things. Where that is on SQLite, its connections stay (`kept_event_log`).
 - A worker that dies is noticed at once, and its run fails. If launcher or warm process died before it, run monitoring
   notices: a run bears its worker's identity in a tag.
 - Any process with the same Dagster instance, on the same machine and as the same user, can terminate a run.
@@ -37,6 +38,7 @@ from dagster._utils import get_run_crash_explanation
 
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
+from mz_dagster.orchestration.kept_event_log import keeping
 from mz_dagster.orchestration.runs import KILLED_TAG
 from mz_dagster.orchestration.warm_process import WORKER_TAG
 from mz_dagster.process import ProcessIdentity
@@ -95,7 +97,7 @@ class WarmRunLauncher(RunLauncher[DagsterInstance], ConfigurableClass):
                 "WarmRunLauncher needs Linux",
                 hint="Take `run_launcher` out of dagster.yaml for Dagster's own launcher.",
             )
-        arguments = serialize_value(ExecuteRunArgs(origin, run.run_id, self._instance.get_ref()))
+        arguments = serialize_value(ExecuteRunArgs(origin, run.run_id, keeping(self._instance.get_ref())))
         with self._lock:
             for _ in range(_STARTS):
                 warm = self._warm.get(origin.executable_path)

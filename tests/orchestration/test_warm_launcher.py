@@ -39,7 +39,8 @@ HERE = Path(__file__).parent
 @dg.op
 def tell(context):
     told = {"pid": os.getpid(), "parent": os.getppid(), "version": "VERSION", "random": np.random.random(),
-            "command": Path("/proc/self/cmdline").read_text(), "warm": "pyspark.sql.connect.session" in sys.modules}
+            "command": Path("/proc/self/cmdline").read_text(), "warm": "pyspark.sql.connect.session" in sys.modules,
+            "storage": type(context.instance.event_log_storage).__name__}
     (HERE / context.run_id).write_text(json.dumps(told))
     while (HERE / "stay").exists():
         time.sleep(0.05)
@@ -144,6 +145,7 @@ def test_runs_are_workers_of_one_warm_process_with_definitions_as_they_are_on_di
     one, two = launched.told(first), launched.told(second)
     assert (one["version"], two["version"]) == ("1", "2")
     assert one["warm"]
+    assert one["storage"] == "KeptEventLog", "to open a database for each event takes most of a tick's time"
     assert one["parent"] == two["parent"] != os.getpid()
     assert len({one["pid"], two["pid"], one["parent"]}) == 3
     assert one["random"] != two["random"]
