@@ -10,7 +10,9 @@ tests of the queries run with both, and with the default. Users choose among the
 (`EngineSetting`), which holds for what a thread does (`engine_of`), while a budget holds for the process.
 
 What is no threshold of this kind is elsewhere: limits of SQL, of stored forms and of foreign software, sizes of pages
-and portions, and how long to wait.
+and portions, and how long to wait. Nor is what the planner decides by (`plan/`, `sql/`): plans are kept, and what is
+maintained is hydrated anew if its plan becomes another, so these sizes change with a release and not with a setting.
+`tests/architecture/sizes.py` lists each size that is not here, and why.
 """
 
 from __future__ import annotations
@@ -88,6 +90,11 @@ class Budget:
             sixteenth then, if five columns of 16 bytes are used of each; at least 10.
         portion_rows: What is linear in a collection of more is computed in portions of so many.
         portion_cells: Of fewer, if more cells than these would be made of a portion on the way.
+        least_portion_rows: A portion of fewer rows is not cut any more.
+        numbered_rows: Fewer rows cost less to sort than to look at for what numbers of theirs may spare.
+        narrowed_cells: A column in memory of fewer cells is not looked at for a narrower form: it takes little.
+        compared_updates: Of more updates that a query reads as they are Arrow looks whether they have to be summed.
+        unmatched_rows: Of a changed file's rows fewer that were left over are not looked up: they are summed as fast.
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
             few forms of a row of twenty columns take; at least two million.
         joined_rows: More rows are not made in this process by one join; by default as `frame_rows`.
@@ -196,6 +203,11 @@ class Budget:
     first_times: int = field(default_factory=_first_times)
     portion_rows: int = 500_000
     portion_cells: int = 16_000_000
+    least_portion_rows: int = 10_000
+    numbered_rows: int = 500
+    narrowed_cells: int = 1_000
+    compared_updates: int = 100
+    unmatched_rows: int = 512
     frame_rows: int = field(default_factory=_frame_rows)
     joined_rows: int = field(default_factory=_frame_rows)
     made_rows: int = 1_000_000

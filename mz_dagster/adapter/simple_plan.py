@@ -31,9 +31,6 @@ from mz_dagster.storage.shards import DIFF, ERROR, StoredFile
 
 Row = tuple[Any, ...]
 
-#: Of more updates it is Arrow that looks whether they have to be summed.
-_FEW = 100
-
 
 @dataclass(frozen=True, slots=True)
 class SimplePlan:
@@ -125,7 +122,7 @@ class SimplePlan:
 
 def _is_of_rows(frame: pa.Table) -> bool:
     """Returns whether a frame is of few updates, each of which says that a row is there: nothing cancels another."""
-    if len(frame) > _FEW:
+    if len(frame) > budget().compared_updates:
         return False
     return frame.column(ERROR).null_count == len(frame) and all(one == 1 for one in frame.column(DIFF).to_pylist())
 

@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.budget import budget
 from mz_dagster.storage.row_numbers import whole
 
-#: A column of fewer cells is not looked at: it takes little.
-_FEW = 1_000
 #: Of how many values there is a column to share.
 _MOST_VALUES = 8
 _LEAST_ZEROS = 1 << 20
@@ -61,7 +60,7 @@ def constant_of(column: pa.ChunkedArray) -> pa.Scalar | None:
         >>> constant_of(pa.chunked_array([[1] * 5_000])), constant_of(pa.chunked_array([[1, 2] * 5_000]))
         (<pyarrow.Int64Scalar: 1>, None)
     """
-    if len(column) < _FEW:
+    if len(column) < budget().narrowed_cells:
         return None
     if column.null_count == len(column):
         return pa.scalar(None, column.type) if _nulls(column.type, 0) is not None else None

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.budget import budget
+
 #: Numbers of tuples are made small before they could pass it.
 _MOST = 2**62
-#: Fewer rows cost less to sort than to look at for what may be spared.
-_FEW = 500
 #: Up to so many times as many numbers as rows are counted in an array.
 SPARSE = 4
 
@@ -65,7 +65,7 @@ def ranked(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
         [[-3, 7], [1, 0, 1]]
     """
     rows = len(values)
-    if rows < _FEW:
+    if rows < budget().numbered_rows:
         return np.unique(values, return_inverse=True)
     low, bits = int(values.min()), (rows - 1).bit_length()
     span = int(values.max()) - low + 1
@@ -133,7 +133,7 @@ def order_by(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         [1, 2, 0]
     """
     rows = len(columns[0])
-    if rows < _FEW:
+    if rows < budget().numbered_rows:
         return np.lexsort([*reversed(columns)])
     bits = (rows - 1).bit_length()
     numbers, bound = np.zeros(rows, np.int64), 1
@@ -155,7 +155,11 @@ def order_by(columns: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 def _are_small(numbers: NDArray[np.int64]) -> bool:
     """Returns whether numbers are many, and it pays to count them in an array."""
-    return len(numbers) >= _FEW and int(numbers.min()) >= 0 and int(numbers.max()) < SPARSE * len(numbers)
+    return (
+        len(numbers) >= budget().numbered_rows
+        and int(numbers.min()) >= 0
+        and int(numbers.max()) < SPARSE * len(numbers)
+    )
 
 
 def sums(numbers: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -192,7 +196,7 @@ def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]
         return _numbered_lists(column, signs=signs)
     if pa.types.is_floating(column.type):
         column = _in_one_form(column, signs=signs).view(pa.int64() if column.type.bit_width == 64 else pa.int32())
-    if len(column) >= _FEW and is_stored_as_integer(column.type):
+    if len(column) >= budget().numbered_rows and is_stored_as_integer(column.type):
         ends = pc.min_max(column.view(f"int{column.type.bit_width}"))
         low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
         if high - low < SPARSE * len(column):

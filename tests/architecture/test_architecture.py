@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 import gc
+import operator
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.architecture import sizes
 from tests.architecture.chance_order import Known, taken_by_chance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -456,3 +458,58 @@ def test_planning_takes_nothing_in_chance_order() -> None:
         for line in sorted(set(taken_by_chance(tree, known)))
     ]
     assert not wrong, "elements of a set one by one; sort them, or use dict.fromkeys:\n" + "\n".join(wrong)
+
+
+def test_what_is_little_is_said_in_the_budget() -> None:
+    """A size by which the engine chooses is in the budget; any other is in a list, with a reason, and no longer."""
+    found = {one for path in PACKAGE.rglob("*.py") for one in _sizes(path)}
+    listed = {name for names in sizes.OTHERS.values() for name in names}
+    assert sorted(found - listed) == [], "put it into `Budget`, or into tests/architecture/sizes.py, with the reason"
+    assert sorted(listed - found) == []
+
+
+def _sizes(path: Path) -> Iterator[str]:
+    """Yields the constants of a module, in upper case, that are whole numbers of 100 and more."""
+    name = path.relative_to(PACKAGE).as_posix()
+    if name == "budget.py" or name.startswith(tuple(f"{folder}/" for folder in sizes.OF_SQL)):
+        return
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        for one, is_now in pairs:
+            if (
+                not isinstance(one, ast.Name)
+                or not one.id.isupper()
+                or one.id.endswith(("_MS", "_S", "_NS", "_SECONDS"))
+            ):
+                continue
+            number = _whole_number(is_now)
+            if number is not None and abs(number) >= 100:
+                yield f"{name}:{one.id}"
+
+
+def _whole_number(node: object) -> int | None:
+    """Returns what an expression of whole numbers is; None if it is another."""
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            found = _whole_number(operand)
+            return None if found is None else -found
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+            one, other = _whole_number(left), _whole_number(right)
+            return None if one is None or other is None else _ARITHMETIC[type(op)](one, other)
+        case _:
+            return None
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+}

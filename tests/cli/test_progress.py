@@ -20,7 +20,6 @@ import mz_dagster.progress
 from mz_dagster import connect
 from mz_dagster.adapter import Engine, Project
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
-from mz_dagster.compute.walk import portions
 from mz_dagster.operations.backup import backup, restore
 from mz_dagster.operations.doctor import examine
 from mz_dagster.orchestration.compaction import build_compaction_job
@@ -209,10 +208,9 @@ def test_hydration_and_ingestion_say_how_far_they_are(project: Project, recorder
     ],
 )
 def test_what_hydrates_in_portions_has_done_what_is_computed(
-    tmp_path: Path, recorder: Recorder, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch, query: str, name: str
+    tmp_path: Path, recorder: Recorder, set_budget: SetBudget, query: str, name: str
 ) -> None:
-    set_budget(portion_rows=1000)
-    monkeypatch.setattr(portions, "_LEAST", 1000)
+    set_budget(portion_rows=1000, least_portion_rows=1000)
     with connect(tmp_path) as connection:
         cursor = connection.cursor()
         cursor.execute("CREATE TABLE t (a integer, b integer)")
@@ -225,11 +223,8 @@ def test_what_hydrates_in_portions_has_done_what_is_computed(
     assert done[-1] == recorder.last[f'hydrating "{name}"'][1]
 
 
-def test_a_collection_that_is_read_twice_counts_once(
-    tmp_path: Path, recorder: Recorder, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_budget(portion_rows=1000)
-    monkeypatch.setattr(portions, "_LEAST", 1000)
+def test_a_collection_that_is_read_twice_counts_once(tmp_path: Path, recorder: Recorder, set_budget: SetBudget) -> None:
+    set_budget(portion_rows=1000, least_portion_rows=1000)
     with connect(tmp_path) as connection:
         cursor = connection.cursor()
         for name in ("t", "u"):

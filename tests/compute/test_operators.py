@@ -22,7 +22,6 @@ from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.placement.choice import why_spark
 from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
 from mz_dagster.compute.spark.spark_use import SparkUse
-from mz_dagster.compute.walk import portions
 from mz_dagster.compute.walk.local_plans import LocalContents, LocalUpdates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import (
@@ -213,10 +212,9 @@ def test_updates_sum_to_the_recomputed_content(shape: str, *, is_looked_up: bool
 def test_all_updates_from_the_beginning_are_the_recomputed_contents(
     shape: str, in_portions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    budget = Budget(portion_rows=5, joined_rows=300, made_rows=10) if in_portions else Budget()
+    budget = Budget(portion_rows=5, least_portion_rows=1, joined_rows=300, made_rows=10) if in_portions else Budget()
     node = WITH_UPDATES[shape]()
     histories = Histories(random_histories(seed=8), random.Random(0))
-    monkeypatch.setattr(portions, "_LEAST", 1)
     with budget_of(budget):
         found = content(node, histories, 3, TIMES)
     for time in range(3, TIMES):

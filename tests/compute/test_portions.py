@@ -33,6 +33,7 @@ from mz_dagster.scalars.scalar import Call, ColumnRef, Literal
 from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Column, RelationType, numeric
 from mz_dagster.storage.arrow_schema import update_schema, update_table
 from mz_dagster.storage.consolidation import summed
+from tests.budgets import SetBudget
 from tests.growth import exponent, peak
 
 FACTS = RelationType((Column("k", INT8, False), Column("n", INT8, False)))
@@ -189,8 +190,8 @@ def test_portions_have_fewer_rows_where_these_become_wide() -> None:
 
 
 @pytest.mark.parametrize("least", [1, 4])
-def test_a_portion_of_which_too_much_is_made_is_cut_in_two(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
-    monkeypatch.setattr(portions, "_LEAST", least)
+def test_a_portion_of_which_too_much_is_made_is_cut_in_two(set_budget: SetBudget, least: int) -> None:
+    set_budget(least_portion_rows=least)
 
     def at_most(most: int, part: pa.Table) -> pa.Table:
         if len(part) > most:

@@ -17,7 +17,7 @@ import pytest
 from mz_dagster.catalog import BatchId
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.scalars.types import FLOAT8, INT8, TEXT, TIMESTAMP, Column, numeric
-from mz_dagster.storage import LocalShards, kept_columns, update_table
+from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.decoded_files import DecodedFiles, HotFile
 from mz_dagster.storage.hot_files import HotFiles
 from mz_dagster.storage.numerics import stored_value
@@ -41,10 +41,9 @@ COLUMNS = (Column("k", INT8), Column("t", TEXT), Column("at", TIMESTAMP), Column
 
 
 @pytest.fixture(autouse=True)
-def of_a_few_rows(set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_a_few_rows(set_budget: SetBudget) -> None:
     """Files of a few rows are treated as large ones are."""
-    set_budget(decoded_rows=0, ordered_rows=0)
-    monkeypatch.setattr(kept_columns, "_FEW", 2)
+    set_budget(decoded_rows=0, ordered_rows=0, narrowed_cells=2)
 
 
 class Reader:

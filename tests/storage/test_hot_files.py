@@ -16,7 +16,7 @@ import pytest
 from mz_dagster.catalog import Batch, BatchId, CollectionRow
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.scalars.types import INT8, TEXT, TIMESTAMP, Column, numeric
-from mz_dagster.storage import LocalShards, kept_columns, update_table
+from mz_dagster.storage import LocalShards, update_table
 from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.decoded_files import HotFile
 from mz_dagster.storage.hot_files import HotFiles
@@ -145,8 +145,8 @@ def written(row: CollectionRow, shards: LocalShards, number: int, table: pa.Tabl
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_reads_are_the_same_with_and_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr(kept_columns, "_FEW", 2)
+def test_reads_are_the_same_with_and_without(tmp_path: Path, set_budget: SetBudget, seed: int) -> None:
+    set_budget(narrowed_cells=2)
     dice, row = random.Random(seed), collection(COLUMNS)
     writer, hot, cold = LocalShards(tmp_path, hot_bytes=0), LocalShards(tmp_path), LocalShards(tmp_path, hot_bytes=0)
     batches = []

@@ -11,7 +11,7 @@ of the portions is put together, and summed whenever it is much: it stays much o
                                ├──────── Linear ── dimension   whole, once
                                └──────── ...
 
-A portion of which an operator makes too many rows is cut in two, down to `_LEAST`.
+A portion of which an operator makes too many rows is cut in two, down to `Budget.least_portion_rows`.
 """
 
 from __future__ import annotations
@@ -59,8 +59,6 @@ from mz_dagster.scalars.types import INT8, Column, RelationType
 from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.consolidation import summed
 
-#: A portion of fewer rows is not cut any more.
-_LEAST = 10_000
 #: Of what is put together a row is summed so many times at most, on average.
 _SUMS = 4
 
@@ -153,7 +151,9 @@ class ContentWalk(Walk[pa.Table]):
             def joined(part: pa.Table, failing: Collection[int] = failing) -> pa.Table:
                 tables = [part if i == cut else one for i, one in enumerate(inputs)]
                 # To halve a portion is cheaper than to look for equal rows, as long as that helps.
-                return self._content.join(node, tables, compared, failing, sums=len(part) <= _LEAST)
+                return self._content.join(
+                    node, tables, compared, failing, sums=len(part) <= budget().least_portion_rows
+                )
 
             yield from _in_parts(joined, portion)
 
@@ -254,7 +254,7 @@ def _negates(node: Physical) -> bool:
 
 def _rows_at_once(node: Physical) -> int:
     """Returns how many rows of a collection go through a plan at once: fewer where they become wide."""
-    return min(budget().portion_rows, max(_LEAST, budget().portion_cells // _width(node)))
+    return min(budget().portion_rows, max(budget().least_portion_rows, budget().portion_cells // _width(node)))
 
 
 def _width(node: Physical) -> int:
@@ -271,7 +271,7 @@ def _in_parts(compute: Callable[[pa.Table], pa.Table], portion: pa.Table) -> Ite
     try:
         yield compute(portion)
     except TooManyMade:
-        if len(portion) <= _LEAST:
+        if len(portion) <= budget().least_portion_rows:
             raise
         half = len(portion) // 2
         yield from _in_parts(compute, portion.slice(0, half))

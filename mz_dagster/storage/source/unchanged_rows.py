@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.budget import budget
 from mz_dagster.storage.row_numbers import numbered, whole
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 
@@ -43,8 +44,6 @@ _NEAR = 256
 _SCANS = 16
 #: How many steps the walk has, and in how many rows one more.
 _PATIENCE, _RARE = 256, 128
-#: Fewer rows than that are not looked up: they are summed as fast.
-_FEW = 512
 _ROUNDS = 6
 #: Texts of up to so many bytes are words themselves, longer ones are numbered.
 _SHORT = 32
@@ -255,7 +254,7 @@ def _look_up(sides: _Sides) -> None:
     """Pairs rows wherever they are, by a table of those that come."""
     gone, came = np.flatnonzero(sides.gone), np.flatnonzero(sides.came)
     for number in range(_ROUNDS):
-        if min(len(gone), len(came)) < _FEW:
+        if min(len(gone), len(came)) < budget().unmatched_rows:
             return
         bits = (2 * max(len(gone), len(came))).bit_length()
         shift, mask = np.uint64(64 - bits - number), np.uint64((1 << bits) - 1)  # other bits each time
