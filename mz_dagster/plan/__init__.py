@@ -10,6 +10,7 @@ only what computing them costs; it may move errors.
 - `representations`: kinds whose equal values have several representations.
 - `day_comparison`: dates compared with moments. `bounding`: predicates by which storage skips files.
 - `rewriting`: walking and rebuilding plans.
+- `properties`: what an operator does with its input's columns, from which lineage, demand and pushdown follow.
 - `semijoin`, `outer_join`: those joins, spelled in the algebra.
 - `decorrelate`: subqueries and lateral joins become plain relations; with `domain_plan`, `dependence`, `domain`,
   `row_count`, `equality_correlation`, and `subquery_errors` with `total_groups`, `early_correlation` and

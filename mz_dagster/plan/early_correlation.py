@@ -9,28 +9,25 @@ is then evaluated for the rows that it leaves, as it would be row by row. Only w
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.dependence import outer_columns
 from mz_dagster.plan.equality import equated
 from mz_dagster.plan.outer_join import preserved
+from mz_dagster.plan.properties import let_through
 from mz_dagster.plan.relation import (
+    Constant,
     DependentJoin,
     Filter,
-    FlatMap,
+    Get,
     Join,
     Let,
     Map,
-    Negate,
-    Projection,
-    Reduce,
+    OneInput,
     Relation,
-    Threshold,
-    TopK,
     Union,
-    Window,
     inputs_of,
 )
 from mz_dagster.plan.rewriting import can_fail, conjuncts, filtered, moved, shifted, substituted, with_inputs
@@ -67,33 +64,18 @@ def _with_correlations(relation: Relation, correlations: Sequence[Scalar]) -> Re
                 _with_correlations(relation.input, (*correlations, *own)),
                 [one for one in parts if not _is_correlation(one)],
             )
-        case Projection():
-            places = dict(enumerate(relation.positions))
-            return Projection(
-                _with_correlations(relation.input, [moved(one, places) for one in correlations]), relation.positions
-            )
         case Map():
             return _through_map(relation, correlations)
-        case Negate() | Union() | Threshold():
+        case Union():
             return with_inputs(relation, [_with_correlations(one, correlations) for one in inputs_of(relation)])
         case Let():
             return _through_let(relation, correlations)
-        case Join():
+        case Join() | DependentJoin():
             return _into(relation, correlations)
-        case DependentJoin():
-            return _into(relation, correlations)
-        case FlatMap():
-            return _past(relation, correlations, range(relation.input.relation_type.arity - relation.arrays))
-        case Reduce():
-            return _past(relation, correlations, relation.key)
-        case TopK():
-            return _past(relation, correlations, {one: one for one in relation.group})
-        case Window():
-            return _past(relation, correlations, {one: one for one in relation.partition})
+        case Get() | Constant():
+            return filtered(relation, correlations)
         case _:
-            return filtered(
-                with_inputs(relation, [_with_correlations(one, ()) for one in inputs_of(relation)]), correlations
-            )
+            return _past(relation, correlations)
 
 
 def _through_let(relation: Let, correlations: Sequence[Scalar]) -> Relation:
@@ -179,13 +161,9 @@ def _into(relation: Join | DependentJoin, correlations: Sequence[Scalar]) -> Rel
     return filtered(with_inputs(relation, below), stays)
 
 
-def _past(
-    relation: FlatMap | Reduce | TopK | Window,
-    correlations: Sequence[Scalar],
-    places: Sequence[int] | Mapping[int, int],
-) -> Relation:
-    """Returns an operator over what passes the correlations over columns that it passes on."""
-    passed = places if isinstance(places, Mapping) else dict(enumerate(places))
-    through = [moved(one, passed) for one in correlations if columns_of(one) <= passed.keys()]
-    stays = [one for one in correlations if not columns_of(one) <= passed.keys()]
+def _past(relation: OneInput, correlations: Sequence[Scalar]) -> Relation:
+    """Returns an operator over what passes the correlations that it lets through."""
+    places = let_through(relation)
+    through = [moved(one, places) for one in correlations if columns_of(one) <= places.keys()]
+    stays = [one for one in correlations if not columns_of(one) <= places.keys()]
     return filtered(with_inputs(relation, [_with_correlations(relation.input, through)]), stays)

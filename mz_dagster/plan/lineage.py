@@ -11,35 +11,14 @@ collection instead. Plain views are part of a bound plan, so lineage goes throug
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, assert_never
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.plan.relation import (
-    CatchErrors,
-    Constant,
-    DependentJoin,
-    Filter,
-    FlatMap,
-    Get,
-    Join,
-    Let,
-    Map,
-    Negate,
-    Projection,
-    Reduce,
-    Relation,
-    RepeatRow,
-    TemporalFilter,
-    Threshold,
-    TopK,
-    Union,
-    Window,
-    WindowFunction,
-)
+from mz_dagster.plan.properties import properties_of
+from mz_dagster.plan.relation import Constant, DependentJoin, Get, Join, Let, Negate, Relation, Union
 from mz_dagster.plan.transform.share_subplans import share_subplans
-from mz_dagster.scalars.scalar import columns_of
 
 
 class SourceColumn(NamedTuple):
@@ -52,9 +31,6 @@ class SourceColumn(NamedTuple):
 #: Of each column of a relation, in order.
 Lineage = tuple[frozenset[SourceColumn], ...]
 
-#: The window functions whose value is a row's place in the order.
-_RANKS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"})
-
 
 def column_lineage(relation: Relation) -> Lineage:
     """Returns, for each column of a bound plan, the columns that its values derive from; of a constant none.
@@ -62,6 +38,7 @@ def column_lineage(relation: Relation) -> Lineage:
     Precondition: no subqueries and dependent joins, which `decorrelate` sees to.
 
     Example:
+        >>> from mz_dagster.plan.relation import Projection
         >>> from mz_dagster.scalars.types import Column, INT4, RelationType
         >>> t = Get(GlobalId("t"), RelationType((Column("a", INT4), Column("b", INT4))))
         >>> column_lineage(Projection(t, (1,)))
@@ -79,16 +56,6 @@ def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
             return tuple(frozenset({SourceColumn(relation.id, position)}) for position in range(arity))
         case Constant():
             return (frozenset(),) * relation.relation_type.arity
-        case Map():
-            columns = _lineage(relation.input, local)
-            for scalar in relation.scalars:
-                columns += (_of(columns, columns_of(scalar)),)
-            return columns
-        case Filter() | TopK() | Threshold() | TemporalFilter():
-            return _lineage(relation.input, local)
-        case Projection():
-            below = _lineage(relation.input, local)
-            return tuple(below[position] for position in relation.positions)
         case Join():
             return tuple(column for one in relation.inputs for column in _lineage(one, local))
         case Negate():
@@ -98,33 +65,9 @@ def _lineage(relation: Relation, local: Mapping[GlobalId, Lineage]) -> Lineage:
             return tuple(frozenset().union(*columns) for columns in zip(*inputs, strict=True))
         case Let():
             return _lineage(relation.body, {**local, relation.id: _lineage(relation.value, local)})
-        case Reduce():
-            below = _lineage(relation.input, local)
-            return (
-                *(below[position] for position in relation.key),
-                *(_of(below, one.positions) for one in relation.aggregates),
-            )
-        case Window():
-            below = _lineage(relation.input, local)
-            return (*below, *(_of(below, _window_positions(relation, one)) for one in relation.functions))
-        case CatchErrors():
-            return (*_lineage(relation.input, local), frozenset())
-        case RepeatRow():
-            below = _lineage(relation.input, local)
-            return (*below[: relation.count], *below[relation.count + 1 :])
-        case FlatMap():
-            return _lineage(relation.input, local) + (frozenset[SourceColumn](),) * relation.ordinality
         case DependentJoin():
             raise InternalError("a dependent join is left in a bound plan")
         case _:
-            assert_never(relation)
-
-
-def _of(below: Sequence[frozenset[SourceColumn]], positions: Iterable[int]) -> frozenset[SourceColumn]:
-    return frozenset().union(*(below[position] for position in positions))
-
-
-def _window_positions(window: Window, function: WindowFunction) -> frozenset[int]:
-    own = () if function.filter is None else (function.filter,)
-    order = tuple(one.position for one in window.order) if function.name in _RANKS else ()
-    return frozenset((*function.arguments, *own, *order))
+            below, own = _lineage(relation.input, local), properties_of(relation)
+            made = (frozenset[SourceColumn]().union(*(below[position] for position in one)) for one in own.made)
+            return (*(below[position] for position in own.passed), *made)

@@ -31,6 +31,8 @@ CASES = {
     # Windows: arguments and filters; a rank is a place in the order.
     "SELECT lag(d) OVER w AS x, rank() OVER w AS r FROM t WINDOW w AS (PARTITION BY b ORDER BY c)": "x: t.d; r: t.c",
     "SELECT sum(b) FILTER (WHERE f) OVER (ORDER BY a) AS s FROM t": "s: t.b, t.f",
+    # Rows of arrays: their elements, and not their numbers.
+    "SELECT t.c, x, n FROM t, unnest(ARRAY[t.a, t.b]) WITH ORDINALITY AS l (x, n)": "c: t.c; x: t.a, t.b; n:",
     # Set operations: what is added brings values, what is taken away does not.
     "SELECT b FROM t UNION SELECT k FROM v UNION ALL VALUES (1)": "b: t.b, v.k",
     "SELECT b FROM t EXCEPT ALL SELECT k FROM v": "b: t.b",

@@ -9,34 +9,26 @@ Precondition: no two `Let`s bind the same id, which `share_subplans` sees to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 from mz_dagster.formalism import GlobalId
-from mz_dagster.functions import AGGREGATES
+from mz_dagster.plan.properties import demanded, over, properties_of
 from mz_dagster.plan.relation import (
-    CatchErrors,
     Constant,
     DependentJoin,
-    Filter,
     FlatMap,
-    FrameUnit,
     Get,
     Join,
     Let,
     Map,
-    Negate,
+    OneInput,
     Projection,
     Reduce,
     Relation,
-    RepeatRow,
-    TemporalFilter,
-    Threshold,
-    TopK,
     Union,
     Window,
-    WindowFunction,
     inputs_of,
 )
 from mz_dagster.plan.rewriting import moved, projected_to, with_inputs
@@ -88,145 +80,41 @@ class _Narrowing:
                 return projected_to(relation, kept)
             case Let():
                 return self._narrowed_let(relation, needed)
-            case Negate():
-                return Negate(self.narrowed(relation.input, needed))
             case Union():
                 inputs = tuple(self.narrowed(one, needed) for one in relation.inputs)
                 keys = (frozenset(kept.index(one) for one in key) for key in relation.keys if key <= needed)
                 return Union(inputs, frozenset(keys))
+            case Join():
+                return self._narrowed_join(relation, kept)
+            case DependentJoin():
+                return projected_to(relation, kept)
             case Projection():
-                below = frozenset(relation.positions[one] for one in kept)
+                below = demanded(relation, needed)
                 places = {old: new for new, old in enumerate(sorted(below))}
                 return projected_to(
                     self.narrowed(relation.input, below), [places[relation.positions[one]] for one in kept]
                 )
-            case Filter():
-                below = needed | _read(relation.predicates)
-                places = {old: new for new, old in enumerate(sorted(below))}
-                predicates = tuple(moved(one, places) for one in relation.predicates)
-                return projected_to(
-                    Filter(self.narrowed(relation.input, below), predicates), [places[one] for one in kept]
-                )
-            case Map():
-                return self._narrowed_map(relation, kept)
-            case Join():
-                return self._narrowed_join(relation, kept)
-            case Reduce():
-                return self._narrowed_reduce(relation, kept)
-            case TemporalFilter():
-                below = needed | _read((*relation.lower, *relation.upper))
-                places = {old: new for new, old in enumerate(sorted(below))}
-                lower = tuple(moved(one, places) for one in relation.lower)
-                upper = tuple(moved(one, places) for one in relation.upper)
-                narrow = TemporalFilter(self.narrowed(relation.input, below), lower, upper)
-                return projected_to(narrow, [places[one] for one in kept])
-            case RepeatRow():
-                return self._narrowed_repeat(relation, kept)
-            case FlatMap():
-                return self._narrowed_flat_map(relation, kept)
-            case TopK():
-                return self._narrowed_top(relation, kept)
-            case Window():
-                return self._narrowed_window(relation, kept)
-            case Threshold():
-                return projected_to(Threshold(self.whole(relation.input)), kept)
-            case CatchErrors():  # of all columns: an error may be that of one which nobody reads
-                return projected_to(CatchErrors(self.whole(relation.input)), kept)
-            case DependentJoin():
-                return projected_to(relation, kept)
+            case Map() | Window() if max(needed, default=-1) < relation.input.relation_type.arity:
+                return self.narrowed(relation.input, needed)
             case _:
-                assert_never(relation)
+                return self._narrowed_input(relation, kept)
 
-    def _narrowed_reduce(self, relation: Reduce, kept: list[int]) -> Relation:
-        """Returns the columns `kept` of a reduction without the aggregates that nobody reads.
+    def _narrowed_input(self, relation: OneInput, kept: list[int]) -> Relation:
+        """Returns the columns `kept` of an operator over those of its input that it demands for them.
 
-        One group of everything keeps its aggregates if nothing but its row is needed: that is the test for the default
-        row, and the same reduction is there for the row itself.
+        All that it makes is kept, once what can be left out has been.
         """
-        arity = len(relation.key)
-        used = [i for i in range(len(relation.aggregates)) if arity + i in kept]
-        if not relation.key and not used:
-            used = list(range(len(relation.aggregates)))
-        below = frozenset(relation.key).union(*(relation.aggregates[i].positions for i in used))
+        first = len(properties_of(relation).passed)
+        relation, numbers = _without_unread(relation, [one - first for one in kept if one >= first])
+        passed = properties_of(relation).passed
+        below = demanded(relation, [*(one for one in kept if one < first), *range(first, relation.relation_type.arity)])
         places = {old: new for new, old in enumerate(sorted(below))}
-        narrow = Reduce(
-            self.narrowed(relation.input, below),
-            tuple(places[one] for one in relation.key),
-            tuple(relation.aggregates[i].moved(places) for i in used),
-            tuple(relation.names[i] for i in used),
-            relation.group_size,
+        narrow = over(relation, self.narrowed(relation.input, below), places)
+        now = {column: place for place, column in enumerate(properties_of(narrow).passed)}
+        return projected_to(
+            narrow,
+            [now[places[passed[one]]] if one < first else len(now) + numbers.index(one - first) for one in kept],
         )
-        columns = {position: position for position in range(arity)} | {
-            arity + i: arity + new for new, i in enumerate(used)
-        }
-        return projected_to(narrow, [columns[one] for one in kept])
-
-    def _narrowed_repeat(self, relation: RepeatRow, kept: list[int]) -> Relation:
-        # Position `count` is not among the columns above.
-        below = frozenset({relation.count} | {one if one < relation.count else one + 1 for one in kept})
-        narrow = sorted(below)
-        return RepeatRow(self.narrowed(relation.input, below), narrow.index(relation.count))
-
-    def _narrowed_flat_map(self, relation: FlatMap, kept: list[int]) -> Relation:
-        """Returns the columns `kept` of table functions, all of which decide how many rows there are."""
-        arity = relation.input.relation_type.arity
-        arrays = range(arity - relation.arrays, arity)
-        below = frozenset(kept).union(arrays) - {arity}
-        places = {old: new for new, old in enumerate(sorted(below))}
-        narrow = FlatMap(self.narrowed(relation.input, below), relation.arrays, arity in kept)
-        return projected_to(narrow, [places.get(one, len(places)) for one in kept])
-
-    def _narrowed_top(self, relation: TopK, kept: list[int]) -> Relation:
-        given, below = frozenset(relation.group) | {one.position for one in relation.order}, frozenset(kept)
-        below = below | given if relation.ties else _deciding(given, below, relation.input.relation_type.keys)
-        places = {old: new for new, old in enumerate(sorted(below))}
-        narrow = replace(
-            relation,
-            input=self.narrowed(relation.input, below),
-            group=tuple(places[one] for one in relation.group),
-            order=tuple(one.moved(places) for one in relation.order),
-        )
-        return projected_to(narrow, [places[one] for one in kept])
-
-    def _narrowed_window(self, relation: Window, kept: list[int]) -> Relation:
-        """Returns the columns `kept` of a window without the functions that nobody reads."""
-        arity = relation.input.relation_type.arity
-        used = [i for i in range(len(relation.functions)) if arity + i in kept]
-        own = frozenset(one for one in kept if one < arity)
-        if not used:
-            return projected_to(self.narrowed(relation.input, own), [sorted(own).index(one) for one in kept])
-        functions = [relation.functions[i] for i in used]
-        given = frozenset(relation.partition) | {one.position for one in relation.order}
-        needed = own.union(given, *(one.positions for one in functions))
-        if any(_differs_between_peers(one) for one in functions):
-            needed = _deciding(given, needed, relation.input.relation_type.keys)
-        places = {old: new for new, old in enumerate(sorted(needed))}
-        narrow = replace(
-            relation,
-            input=self.narrowed(relation.input, needed),
-            partition=tuple(places[one] for one in relation.partition),
-            order=tuple(one.moved(places) for one in relation.order),
-            functions=tuple(one.moved(places) for one in functions),
-            names=tuple(relation.names[i] for i in used),
-        )
-        places |= {arity + i: len(needed) + new for new, i in enumerate(used)}
-        return projected_to(narrow, [places[one] for one in kept])
-
-    def _narrowed_map(self, relation: Map, kept: list[int]) -> Relation:
-        arity = relation.input.relation_type.arity
-        needed = set(kept)
-        for i in reversed(range(len(relation.scalars))):
-            if arity + i in needed:
-                needed |= columns_of(relation.scalars[i])
-        below = frozenset(one for one in needed if one < arity)
-        used = [i for i in range(len(relation.scalars)) if arity + i in needed]
-        places = {old: new for new, old in enumerate(sorted(below))}
-        places |= {arity + i: len(below) + new for new, i in enumerate(used)}
-        narrow = self.narrowed(relation.input, below)
-        if used:
-            scalars = tuple(moved(relation.scalars[i], places) for i in used)
-            narrow = Map(narrow, scalars, tuple(relation.names[i] for i in used))
-        return projected_to(narrow, [places[one] for one in kept])
 
     def _narrowed_join(self, relation: Join, kept: list[int]) -> Relation:
         needed = frozenset(kept) | _read(scalar for one in relation.equivalences for scalar in one)
@@ -276,24 +164,43 @@ def _over(narrow: _Narrow, relation: Projection) -> Relation:
     return projected_to(get, [places[one] for one in relation.positions])
 
 
-def _deciding(given: frozenset[int], needed: frozenset[int], keys: Iterable[frozenset[int]]) -> frozenset[int]:
-    """Returns the columns of which those decide whose values are equal in `given`, the whole row deciding ties.
+def _without_unread(relation: OneInput, read: Collection[int]) -> tuple[OneInput, Sequence[int]]:
+    """Returns an operator without what it makes that nobody reads, and the numbers of what is left.
 
-    Columns decide in their order. So all before one that is needed do, until what has decided has a unique key; those
-    behind the last one that is needed only tell rows apart that are equal above.
+    One group of everything keeps its aggregates if nothing but its row is needed: that is the test for the default
+    row, and the same reduction is there for the row itself.
+
+    Args:
+        relation: The operator.
+        read: The numbers of what it makes that is read; some of it, unless that is a `Reduce` or cannot be left out.
     """
-    decided = set(given)
-    for position in range(max(needed - given, default=-1)):
-        if any(key <= decided for key in keys):
-            break
-        decided.add(position)
-    return frozenset(decided) | needed
-
-
-def _differs_between_peers(function: WindowFunction) -> bool:
-    """Returns whether a window function's values differ between rows that its order says are equal."""
-    by_rows = function.frame is None or function.frame.unit is FrameUnit.ROWS
-    found = AGGREGATES.get(function.name)
-    if found is not None and found.hypothetical:
-        return False
-    return by_rows or found is None or found.sees_order
+    match relation:
+        case Map():
+            arity = relation.input.relation_type.arity
+            needed = {arity + i for i in read}
+            for i in reversed(range(len(relation.scalars))):
+                if arity + i in needed:
+                    needed |= columns_of(relation.scalars[i])
+            used = [i for i in range(len(relation.scalars)) if arity + i in needed]
+            if len(used) < len(relation.scalars):
+                places = {one: one for one in range(arity)} | {arity + i: arity + new for new, i in enumerate(used)}
+                scalars = tuple(moved(relation.scalars[i], places) for i in used)
+                relation = replace(relation, scalars=scalars, names=tuple(relation.names[i] for i in used))
+            return relation, used
+        case Reduce():
+            used = sorted(read) if relation.key or read else list(range(len(relation.aggregates)))
+            if len(used) < len(relation.aggregates):
+                aggregates = tuple(relation.aggregates[i] for i in used)
+                relation = replace(relation, aggregates=aggregates, names=tuple(relation.names[i] for i in used))
+            return relation, used
+        case Window():
+            used = sorted(read)
+            if len(used) < len(relation.functions):
+                functions = tuple(relation.functions[i] for i in used)
+                relation = replace(relation, functions=functions, names=tuple(relation.names[i] for i in used))
+            return relation, used
+        case FlatMap():
+            used = [i for i in range(relation.arrays + 1) if i < relation.arrays or i in read]
+            return replace(relation, ordinality=relation.arrays in used), used
+        case _:
+            return relation, range(relation.relation_type.arity)

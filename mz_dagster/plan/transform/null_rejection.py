@@ -16,22 +16,22 @@ from dataclasses import dataclass, field, replace
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS
+from mz_dagster.plan.properties import let_through
 from mz_dagster.plan.relation import (
     Constant,
+    DependentJoin,
     Filter,
+    FlatMap,
     Get,
     Join,
     Let,
     Map,
     Negate,
+    OneInput,
     Projection,
-    Reduce,
     Relation,
-    TemporalFilter,
     Threshold,
-    TopK,
     Union,
-    Window,
     inputs_of,
 )
 from mz_dagster.plan.rewriting import can_fail, empty, substituted, with_inputs
@@ -73,10 +73,10 @@ class _Rejection:
                 return Let(relation.id, self.without(relation.value, frozenset.intersection(*uses)), body)
             case Join():
                 return self._join(relation, rejected)
+            case DependentJoin():
+                return with_inputs(relation, [self.without(one, frozenset()) for one in inputs_of(relation)])
             case _:
-                return with_inputs(
-                    relation, [self.without(one, _below(relation, rejected)) for one in inputs_of(relation)]
-                )
+                return with_inputs(relation, [self.without(relation.input, _below(relation, rejected))])
 
     def _union(self, relation: Union, rejected: frozenset[int]) -> Relation:
         inputs = tuple(one for one in relation.inputs if not any(_always_null(one, column) for column in rejected))
@@ -97,11 +97,9 @@ class _Rejection:
         return with_inputs(relation, inputs)
 
 
-def _below(relation: Relation, rejected: frozenset[int]) -> frozenset[int]:
-    """Returns the columns of the one input of `relation` in which no NULL is wanted."""
+def _below(relation: OneInput, rejected: frozenset[int]) -> frozenset[int]:
+    """Returns the columns of the input of `relation` in which no NULL is wanted."""
     match relation:
-        case Projection():
-            return frozenset(relation.positions[one] for one in rejected)
         case Map():
             arity = relation.input.relation_type.arity
             wanted = set(rejected)
@@ -111,16 +109,11 @@ def _below(relation: Relation, rejected: frozenset[int]) -> frozenset[int]:
             return frozenset(one for one in wanted if one < arity)
         case Filter():
             return rejected.union(*(_refused(one) for one in relation.predicates))
-        case Negate() | Threshold() | TemporalFilter():
-            return rejected
-        case Reduce():
-            return frozenset(relation.key[one] for one in rejected if one < len(relation.key))
-        case TopK():
-            return rejected & frozenset(relation.group)
-        case Window():
-            return rejected & frozenset(relation.partition)
-        case _:
+        case FlatMap():
             return frozenset()
+        case _:
+            places = let_through(relation)
+            return frozenset(places[one] for one in rejected if one in places)
 
 
 def _making_null(scalar: Scalar) -> frozenset[int]:

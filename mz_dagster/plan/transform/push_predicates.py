@@ -19,23 +19,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.properties import let_through
 from mz_dagster.plan.relation import (
+    Constant,
+    DependentJoin,
     Filter,
-    FlatMap,
     Get,
     Join,
     Let,
     Map,
     Negate,
+    OneInput,
     Projection,
-    Reduce,
     Relation,
-    RepeatRow,
-    TemporalFilter,
-    Threshold,
-    TopK,
     Union,
-    Window,
     inputs_of,
 )
 from mz_dagster.plan.rewriting import bottom_up, can_fail, filtered, moved, shifted, substituted, with_inputs
@@ -83,32 +80,16 @@ class _Pushing:
             case Get() if relation.id in self.uses:
                 self.uses[relation.id].append(tuple(predicates))
                 return filtered(relation, predicates)
-            case TemporalFilter() | Threshold():
-                return self._past(relation, predicates, dict(enumerate(range(relation.relation_type.arity))))
-            case RepeatRow():
-                columns = [one for one in range(relation.input.relation_type.arity) if one != relation.count]
-                return self._past(relation, predicates, dict(enumerate(columns)))
-            case FlatMap():
-                kept = range(relation.input.relation_type.arity - relation.arrays)
-                return self._past(relation, predicates, dict(enumerate(kept)))
-            case Reduce():
-                return self._past(relation, predicates, dict(enumerate(relation.key)))
-            case TopK():
-                return self._past(relation, predicates, {position: position for position in relation.group})
-            case Window():
-                return self._past(relation, predicates, {position: position for position in relation.partition})
-            case _:
+            case Get() | Constant() | DependentJoin():
                 return filtered(
                     with_inputs(relation, [self.pushed(one, ()) for one in inputs_of(relation)]), predicates
                 )
+            case _:
+                return self._past(relation, predicates)
 
-    def _past(
-        self,
-        relation: TemporalFilter | Threshold | RepeatRow | FlatMap | Reduce | TopK | Window,
-        predicates: Sequence[Scalar],
-        places: Mapping[int, int],
-    ) -> Relation:
-        """Returns `Filter predicates relation`; what reads only the columns in `places` moves there, into its input."""
+    def _past(self, relation: OneInput, predicates: Sequence[Scalar]) -> Relation:
+        """Returns `Filter predicates relation`; what reads only columns that let it through moves into the input."""
+        places = let_through(relation)
         through: list[Scalar] = []
         stays: list[Scalar] = []
         for predicate in predicates:
@@ -118,7 +99,7 @@ class _Pushing:
                 through.append(moved(predicate, places))
             else:
                 stays.append(predicate)
-        return filtered(replace(relation, input=self.pushed(relation.input, through)), stays)
+        return filtered(with_inputs(relation, [self.pushed(relation.input, through)]), stays)
 
     def _through_map(self, relation: Map, predicates: Sequence[Scalar]) -> Relation:
         arity = relation.input.relation_type.arity
