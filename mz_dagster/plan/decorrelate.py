@@ -50,10 +50,9 @@ from mz_dagster.plan.dependence import (
 from mz_dagster.plan.domain_plan import DomainPlan, looked_up
 from mz_dagster.plan.early_correlation import with_correlation_first
 from mz_dagster.plan.equality_correlation import compared, equality_correlation
+from mz_dagster.plan.properties import let_through, over
 from mz_dagster.plan.relation import (
     Aggregate,
-    CatchErrors,
-    ColumnOrder,
     Constant,
     DependentJoin,
     Filter,
@@ -62,13 +61,11 @@ from mz_dagster.plan.relation import (
     Join,
     Let,
     Map,
-    Negate,
+    OneInput,
     Projection,
     Reduce,
     Relation,
-    RepeatRow,
     TemporalFilter,
-    Threshold,
     TopK,
     Union,
     Window,
@@ -213,11 +210,6 @@ class _Decorrelation:
             case Filter():
                 below = self.applied(relation.input, domain, local, failures)
                 return self._filtered(below, self._over(relation.predicates, domain), failures)
-            case Projection():
-                below = self.applied(relation.input, domain, local, failures)
-                return Projection(below, (*range(by), *(by + one for one in relation.positions)))
-            case Negate() | Threshold() | FlatMap():
-                return with_inputs(relation, [self.applied(relation.input, domain, local, failures)])
             case Union():
                 keys = (frozenset({*range(by), *(by + one for one in key)}) for key in relation.keys)
                 return Union(
@@ -227,31 +219,6 @@ class _Decorrelation:
                 return self._joined(relation, domain, local, failures)
             case Let():
                 return self._let(relation, domain, local, failures)
-            case Reduce():
-                below = self.applied(relation.input, domain, local, failures)
-                key = (*range(by), *(by + one for one in relation.key))
-                places = {one: by + one for one in range(relation.input.relation_type.arity)}
-                aggregates = tuple(one.moved(places) for one in relation.aggregates)
-                reduced = Reduce(below, key, aggregates, relation.names, relation.group_size)
-                return reduced if failures is None else failures.without_group_errors(reduced)
-            case TopK():
-                below = self.applied(relation.input, domain, local, failures)
-                group = (*range(by), *(by + one for one in relation.group))
-                return replace(relation, input=below, group=group, order=_shifted_order(relation.order, by))
-            case Window():
-                below = self.applied(relation.input, domain, local, failures)
-                functions = tuple(
-                    replace(
-                        one,
-                        arguments=tuple(by + position for position in one.arguments),
-                        filter=None if one.filter is None else by + one.filter,
-                    )
-                    for one in relation.functions
-                )
-                partition = (*range(by), *(by + one for one in relation.partition))
-                order = _shifted_order(relation.order, by)
-                window = Window(below, partition, order, functions, relation.names)
-                return window if failures is None else failures.without_group_errors(window)
             case TemporalFilter():
                 below = self.applied(relation.input, domain, local, failures)
                 lower, upper = self._over(relation.lower, domain), self._over(relation.upper, domain)
@@ -259,15 +226,18 @@ class _Decorrelation:
                     below, bounds = failures.taken(below, (*lower, *upper))
                     lower, upper = bounds[: len(lower)], bounds[len(lower) :]
                 return TemporalFilter(below, lower, upper)
-            case RepeatRow():
-                return RepeatRow(self.applied(relation.input, domain, local, failures), by + relation.count)
             case DependentJoin():
                 left = self.applied(relation.left, domain, local, failures)
                 return self._beside(left, relation.right, self._over(relation.arguments, domain), failures)
-            case Constant() | CatchErrors():
-                raise InternalError(f"a {type(relation).__name__} depends on nothing")
+            case Constant():
+                raise InternalError("a constant depends on nothing")
             case _:
-                assert_never(relation)
+                below = self.applied(relation.input, domain, local, failures)
+                places = {one: by + one for one in range(relation.input.relation_type.arity)}
+                beside = _apart_by_domain(over(relation, below, places), by)
+                if failures is not None and isinstance(beside, Reduce | Window):
+                    return failures.without_group_errors(beside)
+                return beside
 
     def _over(self, scalars: Sequence[Scalar], domain: Relation) -> tuple[Scalar, ...]:
         """Returns scalars over the columns of the domain followed by those that `scalars` are over."""
@@ -768,5 +738,19 @@ def _is_null(scalar: Scalar) -> Scalar:
     return Call("is_null", (scalar,), BOOL, False)
 
 
-def _shifted_order(order: Sequence[ColumnOrder], by: int) -> tuple[ColumnOrder, ...]:
-    return tuple(replace(one, position=by + one.position) for one in order)
+def _apart_by_domain(relation: OneInput, by: int) -> OneInput:
+    """Returns an operator that passes on the first `by` columns of its input, and takes rows apart by them."""
+    domain = tuple(range(by))
+    match relation:
+        case Projection():
+            relation = replace(relation, positions=domain + relation.positions)
+        case Reduce():
+            relation = replace(relation, key=domain + relation.key)
+        case TopK():
+            relation = replace(relation, group=domain + relation.group)
+        case Window():
+            relation = replace(relation, partition=domain + relation.partition)
+    places = let_through(relation)
+    if any(places.get(one) != one for one in domain):
+        raise InternalError(f"a {type(relation).__name__} takes rows of several arguments together")
+    return relation
