@@ -98,6 +98,7 @@ class Budget:
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
             few forms of a row of twenty columns take; at least two million.
         joined_rows: More rows are not made in this process by one join; by default as `frame_rows`.
+        joined_at_once: Of more, made of updates that take rows back at several times, fewer times are joined at once.
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
             within which the other side lies are not worked out, and all of it is read.
@@ -210,6 +211,7 @@ class Budget:
     unmatched_rows: int = 512
     frame_rows: int = field(default_factory=_frame_rows)
     joined_rows: int = field(default_factory=_frame_rows)
+    joined_at_once: int = 100_000
     made_rows: int = 1_000_000
     compared_rows: int = 1_000
     scalar_rows: int = 1_000_000

@@ -143,6 +143,25 @@ def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject,
     assert found == defined(node, histories, lower)
 
 
+@given(data=st.data(), lower=st.integers(0, TIMES), is_whole=st.booleans())
+def test_the_updates_are_the_same_if_few_times_are_joined_at_once(
+    data: st.DataObject, lower: int, is_whole: bool
+) -> None:
+    node = JOINS["one class of three"]
+    histories = [data.draw(UPDATES) for _ in node.inputs]
+    with budget_of(replace(budget(), joined_at_once=0)):
+        found = made(node, histories, lower, is_whole=is_whole)
+    assert found == defined(node, histories, lower)
+
+
+def test_rows_that_are_replaced_again_and_again_are_few(set_budget: SetBudget) -> None:
+    set_budget(joined_rows=100)
+    node = JOINS["one class of three"]
+    history: list[Told] = [((1, text), time, diff, None) for time in range(1, 20)
+                           for text, diff in ((str(time), 1), (str(time - 1), -1)) if time > 1 or diff > 0]  # fmt: skip
+    assert made(node, [history] * 3, 2) == defined(node, [history] * 3, 2)
+
+
 def test_all_orders_of_lookups_make_the_same() -> None:
     rows: list[Told] = [((n % 3, "x" * (n % 2)), n % TIMES, 1, None) for n in range(12)]
     histories: list[list[Told]] = [rows[:5], rows[4:9], rows[7:]]

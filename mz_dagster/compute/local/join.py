@@ -13,6 +13,10 @@ is an error of the input's update, which passes as any other.
 Until the end, what is joined is numbers of rows of each input (`joined_rows`). What is made of an input's table is kept
 as long as the table is: what joins look up whole is the same one in each step.
 
+Of n inputs whose rows of one key were replaced at h times in the interval, a term would make h^(n-1) rows of each
+update, which cancel. So what makes many rows is joined for the earlier times first, then for the later ones, with what
+each meets as it then was: the less times at once, the less cancels.
+
 Too many rows are `Declined`, and left to Spark.
 """
 
@@ -31,7 +35,7 @@ import pyarrow.compute as pc
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.delta_terms import lookup_order
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
-from mz_dagster.compute.algebra.frame import DIFF, ERROR, by_position
+from mz_dagster.compute.algebra.frame import DIFF, ERROR, TIME, by_position
 from mz_dagster.compute.local.declined import Declined, TooManyMade
 from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
@@ -95,13 +99,61 @@ def join_updates(
         MultiplicityOverflow: The diffs' product is beyond a bigint.
     """
     told = range(len(changes)) if failing is None else failing
-    try:
-        return _joined(node, changes, meeting, lookup, compared, told)
-    except TooManyMade:
-        if not sums:
-            raise
-    once = [summed(one) for one in changes]
-    return _joined(node, once, meeting, lambda *asked: summed(lookup(*asked)), compared, told)
+
+    def made(changes: Sequence[pa.Table], lookup: Lookup) -> pa.Table:
+        try:
+            return _joined(node, changes, meeting, lookup, compared, told, budget().joined_rows)
+        except TooManyMade:
+            if not sums:
+                raise
+        once = [summed(one) for one in changes]
+        return _joined(node, once, meeting, lambda *asked: summed(lookup(*asked)), compared, told, budget().joined_rows)
+
+    def of_times(times: Sequence[int], changes: Sequence[pa.Table], lookup_then: Lookup) -> pa.Table:
+        if len(times) < 2 or not any(map(_takes_back, changes)):
+            return made(changes, lookup_then)
+        try:
+            most = min(budget().joined_at_once, budget().joined_rows)
+            return _joined(node, changes, meeting, lookup_then, compared, told, most)
+        except TooManyMade:
+            middle = len(times) // 2
+        parts = []
+        for some in (times[:middle], times[middle:]):
+            within = [_between(one, some[0], some[-1]) for one in changes]
+            parts.append(of_times(some, within, _lookup_between(lookup, some[0], some[-1])))
+        return pa.concat_tables(parts)
+
+    return of_times(_times(changes), changes, lookup)
+
+
+def _times(changes: Sequence[pa.Table]) -> list[int]:
+    """Returns the times of updates, in order."""
+    found = (pc.unique(one.column(TIME)).to_pylist() for one in changes)
+    return sorted({time for times in found for time in times})
+
+
+def _takes_back(updates: pa.Table) -> bool:
+    return bool((pc.min(updates.column(DIFF)).as_py() or 0) < 0)
+
+
+def _between(updates: pa.Table, first: int, last: int) -> pa.Table:
+    times = updates.column(TIME)
+    return updates.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
+
+
+def _lookup_between(lookup: Lookup, first: int, last: int) -> Lookup:
+    """Returns what looks up what updates from a first to a last time may meet, with what was taken back before gone."""
+    #: By input: what was looked up last, and what was made of it; the same table is asked for again and again.
+    known: dict[int, tuple[pa.Table, pa.Table]] = {}
+
+    def found(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
+        every = lookup(i, j, by, within)
+        if j not in known or known[j][0] is not every:
+            until = every.filter(pc.less_equal(every.column(TIME), last))
+            known[j] = every, compacted(until, first - 1)
+        return known[j][1]
+
+    return found
 
 
 def _joined(
@@ -111,13 +163,14 @@ def _joined(
     lookup: Lookup,
     compared: Sequence[Comparison],
     told: Collection[int],
+    most: int,
 ) -> pa.Table:
     join = _join_of(node)
     parts = []
     for i, change in ((i, join.extended(i, one)) for i, one in enumerate(changes) if one.num_rows):
         if i in told and change.column(ERROR).null_count < change.num_rows:
             parts.append(failed(change, join.schema))
-        if i in meeting and (found := _term(join, i, change, lookup, compared)) is not None:
+        if i in meeting and (found := _term(join, i, change, lookup, compared, most)) is not None:
             parts.append(found)
     return pa.concat_tables(parts) if parts else no_updates(join.schema)
 
@@ -232,7 +285,9 @@ def _join_of(node: DeltaJoin) -> _Join:
 _sides: dict[tuple[int, int, int], tuple[weakref.ref[pa.Table], _Join, JoinSide]] = {}
 
 
-def _term(join: _Join, i: int, change: pa.Table, lookup: Lookup, compared: Sequence[Comparison]) -> pa.Table | None:
+def _term(
+    join: _Join, i: int, change: pa.Table, lookup: Lookup, compared: Sequence[Comparison], most: int
+) -> pa.Table | None:
     """Returns what one input's updates, with what is computed of them, meet; None if that is nothing."""
     joined = JoinedRows(i, join.matchable(i, change))
     representatives = {number: (i, names[0]) for number, names in join.keys[i].items()}
@@ -248,7 +303,7 @@ def _term(join: _Join, i: int, change: pa.Table, lookup: Lookup, compared: Seque
         }
         side = join.side(j, lookup(i, j, by, () if by else _within(join, j, joined, compared)))
         pairs = [(values, join.keys[j][number][0]) for number, values in keys.items()]
-        joined.meet(j, side, pairs, budget().joined_rows)
+        joined.meet(j, side, pairs, most)
         for number, names in join.keys[j].items():
             representatives.setdefault(number, (j, names[0]))
         for number, inputs in join.inputs_of.items():
