@@ -31,6 +31,7 @@ from mz_dagster.storage.spark import SparkConfig, close_sessions, ensure_server,
 from tests.budgets import SetBudget
 from tests.opened import Connect
 from tests.postgres_server import Postgres, running_postgres
+from tests.sparkless import refuse_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -181,7 +182,8 @@ def _start_server() -> None:
 
 
 def _needs_spark(item: pytest.Item) -> bool:
-    return "spark_config" in getattr(item, "fixturenames", ()) or "[spark" in item.name
+    own = getattr(getattr(item, "module", None), "STARTS_SPARK", False)  # a server that is nobody else's
+    return own or "spark_config" in getattr(item, "fixturenames", ()) or "[spark" in item.name
 
 
 def _is_long(item: pytest.Item) -> bool:
@@ -229,6 +231,19 @@ def _config() -> SparkConfig:
     return SparkConfig(
         state_dir=Path(os.environ[STATE]), driver_memory="3g", conf={**quickly, "spark.ui.enabled": "true"}
     )
+
+
+@pytest.fixture(autouse=True)
+def without_jvm(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test of `--fast` that starts Spark, even if somebody catches the error."""
+    if not request.config.option.fast:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        tried = refuse_jvm(patch)
+        yield
+    if tried:
+        pytest.fail(f"a fast test starts no Spark, but this one tried to:\n{tried[0]}")
 
 
 @pytest.fixture

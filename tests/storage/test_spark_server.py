@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+#: None of these tests is of the fast ones.
+STARTS_SPARK = True
+
 # What another process prints about the server of the folder it is given.
 OTHER_PROCESS = """
 import sys
