@@ -1,8 +1,9 @@
 """Ticks and bindings: at which times a timeline closes, and what each source contains there.
 
 A tick and the bindings that belong to it are minted in one transaction, so that whoever sees the tick
-sees what every source gained by it. Ticks only grow; a file is bound at most once per source, and for good. A tick at
-which nothing can be read any more is forgotten, so there are never more than retention keeps.
+sees what every source gained by it. Ticks only grow; a file is bound at most once per source, and for good, but that an
+open binding may end as if it had never been. A tick at which nothing can be read any more is forgotten, so there are
+never more than retention keeps.
 
 Of a binding at tick T of a source with since S and upper U:
 
@@ -24,9 +25,9 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, FileAlreadyBound
-from mz_dagster.catalog.rows import Binding, BoundFile, Offset, TickMinted, TickMoved
+from mz_dagster.catalog.rows import Binding, BoundFile, Leadership, LeadershipLost, Offset, TickMinted, TickMoved
 from mz_dagster.catalog.schema import BOUND, BOUND_FILE, BOUND_OFFSET, COLLECTION, TICK
-from mz_dagster.catalog.timelines import advance_oracle, lattice_of, timeline_row
+from mz_dagster.catalog.timelines import advance_oracle, lattice_of, leads, timeline_row
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import GlobalId
@@ -100,6 +101,33 @@ class Ticks(Transactions):
             advance_oracle(connection, timeline, tick)
         fail_point("tick.minted")
         return TickMinted(timeline, tick)
+
+    def unbind(self, source: GlobalId, paths: Sequence[str], leadership: Leadership) -> int | LeadershipLost:
+        """Ends open bindings of a source, at whose ticks nothing of it is sealed, so that it has not read these files.
+
+        Whoever has read bindings under an earlier leadership cannot seal any more what they make.
+
+        Args:
+            source: The source.
+            paths: Files; those whose bindings are not open stay bound.
+            leadership: The lead of its timeline.
+
+        Returns:
+            How many bindings ended; they count as never bound.
+        """
+        file, ended = BOUND_FILE.c, 0
+        with self._database.write() as connection:
+            if not leads(connection, leadership):
+                return LeadershipLost(leadership.timeline, leadership.epoch)
+            text = connection.execute(select(COLLECTION.c.upper).where(COLLECTION.c.id == source)).scalar_one()
+            upper = frontier_of(lattice_of(connection, leadership.timeline), text).only
+            for start in range(0, len(paths), 500):
+                among = file.path.in_(paths[start : start + 500])
+                open_ = delete(BOUND_FILE).where(file.source == source, file.tick >= upper, among)
+                ended += connection.execute(open_).rowcount
+            fewer = {"bound_files": COLLECTION.c.bound_files - ended}
+            connection.execute(update(COLLECTION).where(COLLECTION.c.id == source).values(fewer))
+        return ended
 
     def ticks(self, timeline: str, newest: int | None = None, *, lower: int = 0) -> tuple[int, ...]:
         """Returns the ticks of a timeline at or beyond `lower`, ascending; only the `newest` so many if given."""

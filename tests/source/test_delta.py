@@ -32,7 +32,7 @@ from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.operations.doctor import examine
-from mz_dagster.sql.errors import InvalidTableDefinition, WrongObjectKind
+from mz_dagster.sql.errors import InvalidTableDefinition
 from mz_dagster.storage.source import Ledger, SourceUnreadable, table_rows
 from mz_dagster.storage.source.delta import data_files, delta_source
 from mz_dagster.storage.table_place import TablePlace
@@ -578,12 +578,6 @@ def test_lost_bindings_are_found_before_anything_is_read_twice(
         catalog.execute(f"DELETE FROM bound_offset{lost}")
     says_what_to_do(unpolled(connection), "has lost what source", "doctor")
     assert "bindings-lost" in {one.check for one in examine(tmp_path).findings}
-
-
-def test_only_a_table_is_reset(connection: Connection, tmp_path: Path) -> None:
-    connection.execute("CREATE SOURCE f (a bigint) FROM FILES (FOLDER 'f') FORMAT CSV")
-    with pytest.raises(WrongObjectKind, match="cannot be reset"):
-        connection.execute("ALTER SOURCE f RESET")
 
 
 def mutated(content: bytes, random: Random) -> bytes:

@@ -112,7 +112,7 @@ def test_bound_file_that_vanished_or_grew_is_an_error(tmp_path: Path, seen: bool
     drop(tmp_path, "a.jsonl", "{} ")
     with pytest.raises(BoundFileChanged, match=r'"a\.jsonl".*\n.*had 2 bytes and has 3') as caught:
         polled.poll(bound)
-    assert "drop and recreate the source" in str(caught.value)
+    assert "ALTER SOURCE ... RESET" in str(caught.value)
     os.unlink(tmp_path / "a.jsonl")
     with pytest.raises(BoundFileChanged, match="is gone"):
         polled.poll(bound)

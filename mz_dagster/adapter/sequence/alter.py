@@ -9,6 +9,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import named, refuse_in_block
+from mz_dagster.adapter.unbinding import unbind_changed
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.notices import tell
 from mz_dagster.sql import AlterDropErrors, AlterRename, AlterReset, AlterRetainHistory
@@ -16,6 +17,8 @@ from mz_dagster.sql.errors import WrongObjectKind
 from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.source.table_source import TableSource
 
+#: How many of the files are named that a source goes on without.
+_MOST_NAMED = 10
 #: The kinds of objects that PostgreSQL's ALTER TABLE renames.
 _RELATIONS = ("table", "view", "materialized view", "index")
 
@@ -42,25 +45,20 @@ def rename(context: Context, statement: AlterRename, _: Sequence[object]) -> Res
 
 
 def reset(context: Context, statement: AlterReset, _: Sequence[object]) -> Result:
-    """Has a source go on from the newest version of what it reads, or a sink write anew all that it reads.
-
-    Raises:
-        WrongObjectKind: It is no source of a table.
-    """
+    """Has a source go on from what there is now of what it reads, or a sink write anew all that it reads."""
     names = context.names
     row = named(names, statement.name, statement.kind, statement.if_exists)
     if row is not None and statement.kind == "sink":
         rewrite_sink(names.engine, row.id)
     elif row is not None:
         source = names.engine.definitions.source(row.id)
-        if not isinstance(source, TableSource):
-            raise WrongObjectKind(
-                f'source "{statement.name}" cannot be reset',
-                detail="It has read files one by one, and each is still what it was or it is not.",
-                hint="Put files back that are gone or changed, or drop the source and create it anew.",
-                position=statement.name.offset + 1,
-            )
-        names.engine.bind(row.id, lambda _: source.reset())
+        if isinstance(source, TableSource):
+            names.engine.bind(row.id, lambda _: source.reset())
+        elif isinstance(source, FileSource):
+            changed = unbind_changed(names.engine, row.id, source)
+            detail = " ".join(f'"{path}": {said}' for path, said in list(changed.items())[:_MOST_NAMED])
+            count = "1 file" if len(changed) == 1 else f"{len(changed)} files"
+            tell(f'source "{statement.name}" goes on without {count} that it had not read yet', detail=detail or None)
         names.engine.catalog.note_polls({row.id: None})
     return Result(f"ALTER {statement.kind.upper()}")
 

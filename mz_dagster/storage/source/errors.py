@@ -29,7 +29,7 @@ class BoundFileChanged(OperationalError):
         way_out = (
             "Move it away, or restore it as it was: what it held before is in the source, and stays."
             if is_sealed
-            else "Restore the file as it was, or drop and recreate the source."
+            else "Restore the file as it was, or have it read as it is now: ALTER SOURCE ... RESET."
         )
         super().__init__(
             f'bound file "{path}" has changed',
