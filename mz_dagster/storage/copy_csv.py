@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.functions import Failure, literal_of
 from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable, NotUtf8
+from mz_dagster.storage.source.local.decode import decoded_plainly
 
 Header = Literal["no", "skip", "match"]
 #: A record's first line, from 1 on, and what its cells are spelled as.
@@ -61,15 +63,58 @@ def stored_columns(records: Iterator[Record], columns: Sequence[Column], header:
         _, names = next(records, (1, [column.name for column in columns]))
         if header == "match":
             _check_names(names, columns)
-    cells: list[list[object]] = [[] for _ in columns]
+    read: list[Record] = []
+    try:
+        for record in records:
+            read.append(record)
+            if len(record[1]) != len(columns):
+                break
+    except BadCopyFormat:
+        _check(read, columns)
+        raise
+    found: list[pa.Array] = []
+    if all(len(fields) == len(columns) for _, fields in read[-1:]):
+        texts = zip(*(fields for _, fields in read), strict=True) if read else ((),) * len(columns)
+        for column, cells in zip(columns, texts, strict=True):
+            if (values := _decoded(pa.array(cells, pa.string()), column)) is None:
+                break
+            found.append(values)
+    if len(found) < len(columns):
+        _check(read, columns)
+    return found
+
+
+def _decoded(texts: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray | None:
+    """Returns a column's values, None if one of the texts spells none; each distinct one is read once."""
+    if isinstance(texts, pa.ChunkedArray):  # more than 2 GB
+        parts = [_decoded(one, column) for one in texts.chunks]
+        return None if any(one is None for one in parts) else pa.chunked_array(parts)
+    if pc.any(pc.match_substring(texts, "\0")).as_py():
+        return None
+    plain, others = decoded_plainly(texts, column.type)
+    if others is None:
+        return plain
+    encoded = others.dictionary_encode()
+    values: list[object] = []
+    for text in encoded.dictionary.to_pylist():
+        found = literal_of(text, column.type, assigned=True)
+        if isinstance(found, Failure):
+            return None
+        values.append(to_stored(found.value, column.type))
+    read = pa.array(values, arrow_type(column.type)).take(encoded.indices)
+    return read if plain is None else pc.coalesce(plain, read)
+
+
+def _check(records: Sequence[Record], columns: Sequence[Column]) -> None:
+    """Raises what is wrong with the first cell, in the records' order, that is wrong."""
     for line, fields in records:
         if len(fields) > len(columns):
             raise _malformed("extra data after last expected column", line)
-        for column, field, values in zip(columns, fields, cells, strict=False):
-            values.append(None if field is None else _stored(field, column, line))
+        for column, field in zip(columns, fields, strict=False):
+            if field is not None:
+                _check_cell(field, column, line)
         if len(fields) < len(columns):
             raise _malformed(f'missing data for column "{columns[len(fields)].name}"', line)
-    return [pa.array(values, arrow_type(column.type)) for column, values in zip(columns, cells, strict=True)]
 
 
 def _text(path: Path) -> str:
@@ -114,6 +159,12 @@ def text_records(text: str, *, delimiter: str, null: str) -> Iterator[Record]:
     at, line, begun = 0, 1, 1
     fields: list[str | None] = []
     while at < len(text):
+        if not fields and (plain := _plain_line(text, at, delimiter, "\\", null)) is not None:
+            cells, at = plain
+            yield line, cells
+            line += 1
+            begun = line
+            continue
         found = cell.match(text, at)
         if found is None:
             raise _malformed("a backslash stands at the end", line)
@@ -129,6 +180,22 @@ def text_records(text: str, *, delimiter: str, null: str) -> Iterator[Record]:
         yield begun, fields
         line += 1
         fields, begun = [], line
+
+
+def _plain_line(text: str, at: int, delimiter: str, special: str, null: str) -> tuple[list[str | None], int] | None:
+    r"""Returns the fields of a line from `at` on, and where the next one begins; None unless they stand as they are.
+
+    Example:
+        >>> _plain_line("1\t\\N\n2", 0, "\t", "\\", "\\N"), _plain_line("1\t\\t\n", 0, "\t", "\\", "\\N")
+        ((['1', None], 5), None)
+    """
+    end = text.find("\n", at)
+    if end < 0:
+        return None
+    raw = text[at:end]
+    cells: list[str | None] = [None if cell == null else cell for cell in raw.split(delimiter)]
+    is_plain = "\r" not in raw and (special not in raw or not any(cell and special in cell for cell in cells))
+    return (cells, end + 1) if is_plain else None
 
 
 #: What a backslash stands before, as PostgreSQL reads it; anything else stands for itself.
@@ -164,6 +231,17 @@ def csv_records(text: str, *, delimiter: str, quote: str, escape: str, null: str
     line_end = ""
     fields: list[str | None] = []
     while at < len(text):
+        if (
+            not fields
+            and line_end in ("", "\n")
+            and (plain_ := _plain_line(text, at, delimiter, quote, null)) is not None
+        ):
+            cells, at = plain_
+            line_end = "\n"
+            yield line, cells
+            line += 1
+            begun = line
+            continue
         field, has_quotes = "", False
         while True:
             found = plain.match(text, at)
@@ -193,7 +271,7 @@ def csv_records(text: str, *, delimiter: str, quote: str, escape: str, null: str
         fields, begun = [], line
 
 
-def _stored(text: str, column: Column, line: int) -> object:
+def _check_cell(text: str, column: Column, line: int) -> None:
     if "\0" in text:
         raise NotUtf8(
             'invalid byte sequence for encoding "UTF8": 0x00',
@@ -203,7 +281,6 @@ def _stored(text: str, column: Column, line: int) -> object:
     found = literal_of(text, column.type, assigned=True)
     if isinstance(found, Failure):
         raise BadCopyValue.of(found, column, f"line {line}")
-    return to_stored(found.value, column.type)
 
 
 def _malformed(message: str, line: int, hint: str | None = None) -> BadCopyFormat:

@@ -36,21 +36,29 @@ def decoded(texts: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[int, 
         texts: Of Arrow's type `string`.
         type_: The declared type.
     """
-    if type_.kind is Kind.TEXT:
-        return texts, {}
-    pattern = _plain_form(type_)
-    if pattern is None:
-        return _one_by_one(texts, type_)
-    is_plain = pc.match_substring_regex(texts, f"^({pattern})$")
-    others = pc.all(is_plain).as_py() is False
-    nothing = pa.scalar(None, pa.string())
-    plain = _plainly(pc.if_else(is_plain, texts, nothing) if others else texts, type_)
-    if plain is None:
-        return _one_by_one(texts, type_)
-    if not others:
+    plain, others = decoded_plainly(texts, type_)
+    if plain is not None and others is None:
         return plain, {}
-    found, faults = _one_by_one(pc.if_else(is_plain, nothing, texts), type_)
-    return pc.coalesce(plain, found), faults
+    found, faults = _one_by_one(others, type_)
+    return found if plain is None else pc.coalesce(plain, found), faults
+
+
+def decoded_plainly(texts: pa.Array, type_: ScalarType) -> tuple[pa.Array | None, pa.Array | None]:
+    """Returns the values of texts of such a form that Arrow reads them as PostgreSQL does, and the other texts.
+
+    Each is NULL where the other one is not, and None if it would be everywhere.
+    """
+    if type_.kind is Kind.TEXT:
+        return texts, None
+    pattern = _plain_form(type_)
+    if pattern is not None:
+        is_plain = pc.match_substring_regex(texts, f"^({pattern})$")
+        has_others = pc.all(is_plain).as_py() is False
+        nothing = pa.scalar(None, pa.string())
+        plain = _plainly(pc.if_else(is_plain, texts, nothing) if has_others else texts, type_)
+        if plain is not None:
+            return plain, pc.if_else(is_plain, nothing, texts) if has_others else None
+    return None, texts
 
 
 def _one_by_one(texts: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[int, str]]:
