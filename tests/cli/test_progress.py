@@ -234,7 +234,8 @@ def test_a_collection_that_is_read_twice_counts_once(tmp_path: Path, recorder: R
         cursor.execute(f"CREATE MATERIALIZED VIEW v AS {union}")
         cursor.execute("SELECT count(*) FROM v")
     done = recorder.done['hydrating "v"']
-    assert (recorder.last['hydrating "v"'][1], done.count(10_000)) == (10_000, 2), "of the last portion, and the end"
+    assert recorder.last['hydrating "v"'][1] == 10_000
+    assert done.count(10_000) < 5, "of the last portion, the end, and what is shown meanwhile"
 
 
 def test_compaction_backup_and_doctor_say_how_far_they_are(
