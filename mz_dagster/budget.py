@@ -30,42 +30,55 @@ from pathlib import Path
 _NEVER_REACHED = 2**31 - 2
 
 
-@cache
+#: Of fewer rows than these are put together here, however little memory there is.
+_LEAST_ROWS = 2_000_000
+#: Unless a process was told that it has little: a row of twenty columns takes a few forms of 16 bytes a cell.
+_LEAST_ROWS_OF_A_LIMIT = 200_000
+
+
 def _hot_bytes() -> int:
-    return max(1 << 28, min(_memory() // 8, 1 << 32))
+    return max(1 << 28 if _limit is None else 0, min(_memory() // 8, 1 << 32))
 
 
-@cache
 def _decoded_bytes() -> int:
     return _memory() // 4 * 3
 
 
-@cache
 def _returned_bytes() -> int:
     return _memory() // 2
 
 
-@cache
 def _first_times() -> int:
     return max(10, _memory() >> 28)
 
 
-@cache
 def _frame_rows() -> int:
-    return max(2_000_000, min(_memory() >> 13, 20_000_000))
+    return max(_least_rows(), min(_memory() >> 13, 20_000_000))
 
 
-@cache
 def _held_rows() -> int:
-    return max(2_000_000, min(_memory() >> 7, _NEVER_REACHED))
+    return max(_least_rows(), min(_memory() >> 7, _NEVER_REACHED))
 
 
-@cache
 def _decoded_cells() -> int:
-    return max(30_000_000, min(_memory() >> 7, 1_000_000_000))
+    return max(15 * _least_rows(), min(_memory() >> 7, 1_000_000_000))
+
+
+def _least_rows() -> int:
+    return _LEAST_ROWS if _limit is None else _LEAST_ROWS_OF_A_LIMIT
+
+
+#: How many bytes of memory this process may take, if somebody said.
+_limit: int | None = None
 
 
 def _memory() -> int:
+    """Returns how many bytes of memory this process may take: the machine's, if nobody said."""
+    return _machine_memory() if _limit is None else min(_limit, _machine_memory())
+
+
+@cache
+def _machine_memory() -> int:
     """Returns how many bytes of memory the machine has, or the container that this process is in."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in ("memory.max", "memory/memory.limit_in_bytes"):
@@ -341,14 +354,19 @@ class EngineSetting(Enum):
     LOCAL = "local"
 
 
-_in_force = Budget()
-_ALONE = {EngineSetting.SPARK: Budget.spark_alone(), EngineSetting.LOCAL: Budget.here_alone()}
+def _alone() -> dict[EngineSetting, Budget]:
+    return {EngineSetting.SPARK: Budget.spark_alone(), EngineSetting.LOCAL: Budget.here_alone()}
+
+
+_default = Budget()
+_in_force = _default
+_engines = _alone()
 _engine: ContextVar[EngineSetting | None] = ContextVar("mz_engine", default=None)
 
 
 def budget() -> Budget:
     """Returns the budget in force: of the process, unless this thread's engine is chosen."""
-    return _ALONE.get(engine_setting(), _in_force)
+    return _engines.get(engine_setting(), _in_force)
 
 
 def process_budget() -> Budget:
@@ -380,6 +398,29 @@ def engine_of(setting: EngineSetting, *, unless_chosen: bool = False) -> Iterato
         yield
     finally:
         _engine.reset(token)
+
+
+def limit_memory(most: int | None) -> None:
+    """Has what follows from memory follow from so many bytes for this process; of several limits the least holds.
+
+    Args:
+        most: How many; None if nobody says.
+
+    Example:
+        >>> import sys
+        >>> from subprocess import run
+        >>> code = "from mz_dagster.budget import *; limit_memory(1 << 31); print(budget().hot_bytes)"
+        >>> int(run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True).stdout)
+        268435456
+    """
+    global _limit, _default, _in_force, _engines
+    if most is None or (_limit is not None and _limit <= most):
+        return
+    _limit = most
+    before, _default = _default, Budget()
+    _engines = _alone()
+    if _in_force is before:
+        _in_force = _default
 
 
 @contextmanager

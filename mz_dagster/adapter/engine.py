@@ -49,7 +49,7 @@ from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.retention import Retention
 from mz_dagster.adapter.sink_versions import write_manifest
 from mz_dagster.adapter.worker_process import workers_of
-from mz_dagster.budget import budget, engine_of
+from mz_dagster.budget import budget, engine_of, limit_memory
 from mz_dagster.catalog import (
     Catalog,
     CatalogState,
@@ -154,6 +154,7 @@ class Engine:
         self.project = project
         self.clock = clock
         self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
+        limit_memory(project.memory)
         check_place(project.state)
         make_private_folder(project.state)
         place = project.shard_place()

@@ -79,6 +79,7 @@ class Project:
         warm_runs: Whether Dagster's runs start in workers forked from a warm process, where that works: under Linux.
         engine: Who computes, where a session does not say otherwise.
         workers: How many processes compute beside one that steps again and again, where many views have work.
+        memory: How many bytes a process that opens the project may take; None for what the machine has.
         strict: Whether a file that is wrong keeps Dagster from loading the project.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
@@ -104,6 +105,7 @@ class Project:
     warm_runs: bool
     engine: EngineSetting
     workers: int
+    memory: int | None
     strict: bool
     source_folders: tuple[Path, ...]
     output_folders: tuple[Path, ...]

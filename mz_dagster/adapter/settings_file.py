@@ -166,6 +166,16 @@ def _between(least_ms: int, most_ms: float, detail: str, hint: str) -> AfterVali
     return AfterValidator(check)
 
 
+def _enough(memory: int | None) -> int | None:
+    if memory is not None and memory < 1 << 29:
+        raise _refused(
+            f'setting "{{key}}" is {memory} in "{{path}}"',
+            detail="A process takes some 300 MB before it has read anything.",
+            hint="Use a number of bytes, 536870912 or more, or leave it out.",
+        )
+    return memory
+
+
 Duration = Annotated[int, BeforeValidator(_duration)]
 DurationOrAll = Annotated[int | None, _unless("all")]
 DurationOrNever = Annotated[int | None, _unless("never")]
@@ -307,6 +317,7 @@ class _Project(_Attributes):
     timeline: Text = "default"
     engine: Text = "auto"
     workers: Count = _usual_workers()
+    memory: Annotated[Count | None, AfterValidator(_enough)] = None
     strict: bool = False
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mz_dagster.adapter.project import Project
-from mz_dagster.budget import process_budget
+from mz_dagster.budget import limit_memory, process_budget
 from mz_dagster.catalog import Catalog
 from mz_dagster.compute import WorkerProcesses, WorkerSetup
 from mz_dagster.storage.local_shards import LocalShards
@@ -55,6 +55,7 @@ def main(socket: int) -> None:
     connection = Connection(socket)
     number, opens = connection.recv()
     project: Project = opens.project
+    limit_memory(project.memory)
     catalog = Catalog.open_made(project.catalog_url)
     if catalog is None:
         return  # it was removed meanwhile

@@ -165,6 +165,8 @@ def test_bad_settings_are_refused(tmp_path: Path, settings: str, message: str) -
         ("[leases]\nduration = '1 s'", "leases.duration", "from '3 s' to '1 h'"),
         ("[retention]\nkeep = 7", "retention.keep", "the units are ms, s, min, h, d"),
         ("[reads]\nhot_bytes = 1.5", "reads.hot_bytes", "must be a whole number, not negative"),
+        ("[project]\nmemory = 1000", "project.memory", "536870912 or more"),
+        ("[project]\nmemory = '2 GB'", "project.memory", "must be a whole number, not negative"),
         ("[sources]\nfolders = ['a', 3]", "sources.folders.1", "must be a text"),
         ("[outputs]\nconnection = 'c'", "outputs.connection", "s3://bucket/path.json"),
         ("[storage]\nuri = 's3://b/x'\nregion = 3", "storage.region", "must be a text"),

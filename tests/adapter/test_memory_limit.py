@@ -1,0 +1,45 @@
+"""What a process keeps and computes at once follows from the memory that the settings give it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Opens projects one after the other, and tells of each what the budget is then.
+OPENED = """
+import sys
+from pathlib import Path
+from mz_dagster.adapter import Engine, Project
+from mz_dagster.budget import EngineSetting, budget, engine_of
+for root in sys.argv[1:]:
+    with Engine(Project.load(Path(root))):
+        one = budget()
+        with engine_of(EngineSetting.LOCAL):
+            print(one.hot_bytes, one.decoded_bytes, one.returned_bytes, one.frame_rows, budget().frame_rows)
+"""
+
+
+def project(root: Path, memory: int | None) -> str:
+    root.mkdir()
+    (root / "mz.toml").write_text("" if memory is None else f"[project]\nmemory = {memory}\n")
+    return str(root)
+
+
+def test_the_budget_of_a_process_follows_from_its_memory_and_the_least_holds(tmp_path: Path) -> None:
+    limits = (None, 4 << 30, 1 << 30, None, 2 << 30)
+    roots = [project(tmp_path / str(number), memory) for number, memory in enumerate(limits)]
+    told = subprocess.run(
+        [sys.executable, "-c", OPENED, *roots],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    machine, four, *others = [[int(one) for one in line.split()] for line in told.stdout.splitlines()]
+    assert four == [1 << 29, 3 << 30, 2 << 30, 524_288, 33_554_432]
+    assert others == [[1 << 27, 3 << 28, 1 << 29, 200_000, 8_388_608]] * 3
+    assert all(few <= many for few, many in zip(four, machine, strict=True))
