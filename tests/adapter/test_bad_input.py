@@ -132,7 +132,7 @@ def test_a_malformed_row_is_an_error_of_the_data_until_it_is_corrected(connectio
     for name in ("orders", "twice", "pairs"):
         with pytest.raises(DataError) as caught:
             rows(connection, name)
-        says_what_to_do(caught.value, "amount", "heals when the row")
+        says_what_to_do(caught.value, "amount", "its next record takes it back")
         assert caught.value.sqlstate == "22P02"
     drop("3.jsonl", order(2, 20))
     third = step(engine)
@@ -152,7 +152,7 @@ def test_a_null_key_is_an_error_of_the_data_and_not_of_the_run(connection: Conne
     for name in ("orders", "v"):
         with pytest.raises(DataError) as caught:
             rows(connection, name)
-        says_what_to_do(caught.value, 'null value in column "id"', "1.jsonl", "line 1", "heals when the row")
+        says_what_to_do(caught.value, 'null value in column "id"', "1.jsonl", "line 1", "its next record takes it back")
     # No later row can have that key, so there is a record that withdraws what was under it.
     drop("2.jsonl", '{"key": null, "value": null}')
     assert not step(connection.engine).failures

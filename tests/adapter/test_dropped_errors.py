@@ -127,6 +127,7 @@ def test_a_source_that_is_read_again_has_the_same_history(connection: Connection
     assert examine(tmp_path, deep=True).healthy
 
 
+@pytest.mark.deep
 def test_spark_reads_files_of_an_interval_in_which_errors_are_dropped(
     tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget
 ) -> None:

@@ -40,7 +40,7 @@ TYPES = {
 }
 
 
-@pytest.fixture(params=["auto", "spark"])
+@pytest.fixture(params=["auto", pytest.param("spark", marks=pytest.mark.deep)])
 def connection(request: pytest.FixtureRequest, tmp_path: Path, spark_config: SparkConfig) -> Iterator[Connection]:
     with Connection(Engine(Project.load(tmp_path), spark=spark_config), Isolation.STRICT_SERIALIZABLE) as connection:
         connection.execute(f"SET engine = {request.param}")

@@ -173,7 +173,7 @@ COMBINED = (
 
 
 #: Of states, one of each kind; all others are deep.
-STATES = ("counts and sums", "extremes in two stages", "valid in several bounds")
+STATES = ("counts and sums", "valid in several bounds")
 
 
 def is_deep(shape: str) -> bool:

@@ -27,7 +27,7 @@ FEED = "'delta.enableChangeDataFeed' = 'true', 'delta.enableTypeWidening' = 'tru
 
 @pytest.mark.parametrize(
     ("properties", "most"),
-    [(VECTORS, 3), pytest.param(VECTORS, 99, marks=pytest.mark.deep), pytest.param(FEED, 99, marks=pytest.mark.deep)],
+    [(VECTORS, 2), pytest.param(VECTORS, 99, marks=pytest.mark.deep), pytest.param(FEED, 99, marks=pytest.mark.deep)],
 )
 def test_whatever_spark_does_to_its_table_the_source_is_the_table(
     spark: SparkSession, tmp_path: Path, properties: str, most: int

@@ -207,7 +207,7 @@ def test_a_case_may_have_thousands_of_arms(connection: Connection, referee: Refe
     assert _here(connection, CASES["searched"](arms)) == referee(CASES["searched"](arms))
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_arms_in_groups_mean_what_they_mean_one_by_one(
     connection: Connection,
     referee: Referee,
