@@ -69,7 +69,7 @@ def stored_columns(records: Iterator[Record], columns: Sequence[Column], header:
             read.append(record)
             if len(record[1]) != len(columns):
                 break
-    except BadCopyFormat:
+    except (BadCopyFormat, NotUtf8):
         _check(read, columns)
         raise
     found: list[pa.Array] = []

@@ -117,6 +117,8 @@ def test_what_is_wrong_first_is_told_whatever_kind_it_is() -> None:
         (broken([(1, ["1", "y"])]), BadCopyFormat, "unterminated"),
         (broken([(1, ["x", "y"])]), BadCopyValue, "line 1"),
         (iter([(1, ["1", "a\0"])]), NotUtf8, "line 1"),
+        (text_records("1,y\n2,\\xff\n", delimiter=",", null=""), NotUtf8, "line 2"),
+        (text_records("x,y\n2,\\xff\n", delimiter=",", null=""), BadCopyValue, "line 1"),
     )
     for records, error, words in cases:
         with pytest.raises(error, match=words):
