@@ -91,7 +91,8 @@ def _decoded(texts: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa
         return None if any(one is None for one in parts) else pa.chunked_array(parts)
     if pc.any(pc.match_substring(texts, "\0")).as_py():
         return None
-    plain, others = decoded_plainly(texts, column.type)
+    # What a modifier makes of values, as timestamp(0) does, is the literals' to say.
+    plain, others = (None, texts) if column.type.modifier is not None else decoded_plainly(texts, column.type)
     if others is None:
         return plain
     encoded = others.dictionary_encode()

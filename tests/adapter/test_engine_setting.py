@@ -99,7 +99,7 @@ def test_what_this_process_does_not_hold_is_refused_by_name(
     session.execute("CREATE TABLE t (k int, f float8)")
     session.execute("INSERT INTO t VALUES (1, 2.0), (2, 3.0)")
     session.execute("SET engine = local")
-    monkeypatch.setattr(budgets, "_ALONE", {EngineSetting.LOCAL: replace(Budget.here_alone(), joined_rows=1)})
+    monkeypatch.setattr(budgets, "_engines", {EngineSetting.LOCAL: replace(Budget.here_alone(), joined_rows=1)})
     with pytest.raises(LeftToSpark) as refused:
         session.execute("SELECT a.k FROM t AS a, t AS b")
     assert isinstance(refused.value, NotSupportedError)

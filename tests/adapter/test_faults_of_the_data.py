@@ -106,7 +106,7 @@ def test_equal_rows_are_joined_once_however_many_pairs_they_make(local: Connecti
 
 def test_pairs_that_memory_does_not_hold_are_an_error(local: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "_held_rows", lambda: 1_000_000)
-    monkeypatch.setattr(budget, "_ALONE", {EngineSetting.LOCAL: Budget.here_alone()})
+    monkeypatch.setattr(budget, "_engines", {EngineSetting.LOCAL: Budget.here_alone()})
     local.execute("CREATE TABLE t (k int)")
     local.execute("INSERT INTO t SELECT n FROM generate_series(1, 2000) AS n")
     refused = answered(local, "SELECT max(a.k + b.k) FROM t AS a, t AS b WHERE a.k <> b.k")
