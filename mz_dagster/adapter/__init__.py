@@ -18,6 +18,8 @@ In the order of import:
 - `arrivals`, `polls`: a cheap sign that a poll may find something, and what it finds.
 - `engine`: poll, step, reach, compact.
 - `replica`: one more process that computes, beside whoever leads.
+- `leading`: the lead of a timeline for a block; `unbinding`, `dropping_errors`: files that changed before a source had
+  read them, and records that it could not read, which it goes on without.
 - `rebuilding`: views and indexes that are damaged, made anew from what they read.
 - `access`, `passwords`: what a session may do, and what is kept of passwords.
 - `planned_queries`: what was planned once, for whoever executes it again.
@@ -45,8 +47,8 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `change_plan`,
-`checks`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`, `passwords`,
-`prepared_statements`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `session_settings`,
+`checks`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`, `leading`,
+`passwords`, `prepared_statements`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `session_settings`,
 `setting_values`, `settings_text`, `system_catalogs.facts`, `table_constraints`.
 """
 
@@ -61,6 +63,7 @@ from mz_dagster.adapter.connection import Connection, Cursor, connect
 from mz_dagster.adapter.effective_objects import effective_objects
 from mz_dagster.adapter.engine import Engine, SecondRunner
 from mz_dagster.adapter.health import reasons
+from mz_dagster.adapter.leading import leading
 from mz_dagster.adapter.maintain import maintain_view
 from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import NoProject, Project
@@ -113,6 +116,7 @@ __all__ = [
     "effective_objects",
     "errors_at",
     "errors_written",
+    "leading",
     "load_project",
     "maintain_view",
     "negative_rows",

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mz_dagster.adapter.engine import Engine, SecondRunner
-from mz_dagster.catalog import LeadershipLost, LedByAnother
+from mz_dagster.adapter.leading import leading
+from mz_dagster.catalog import LeadershipLost
 from mz_dagster.formalism import GlobalId
 from mz_dagster.storage.source import FileSource
 
@@ -28,13 +29,7 @@ def unbind_changed(engine: Engine, id: GlobalId, source: FileSource) -> Mapping[
         SourceUnreadable: A file is there and cannot be read; nothing was done.
     """
     timeline = str(engine.catalog.collection(id).timeline)
-    with engine.lead(timeline) as lead:
-        if isinstance(lead, LedByAnother):
-            raise SecondRunner(
-                f'timeline "{timeline}" is led by {lead.holder}',
-                detail=f"{lead.ending(engine.clock.now_ms()).capitalize()}.",
-                hint="Wait until it has finished, and try again.",
-            )
+    with leading(engine, timeline) as lead:
         upper = engine.catalog.collection(id).upper.only
         changed = source.lost(engine.catalog.bindings(id, upper))
         if isinstance(engine.catalog.unbind(id, [*changed], lead), LeadershipLost):

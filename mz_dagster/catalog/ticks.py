@@ -23,7 +23,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of
-from mz_dagster.catalog.database import Transactions
+from mz_dagster.catalog.database import Transactions, in_portions
 from mz_dagster.catalog.errors import CatalogDamaged, FileAlreadyBound
 from mz_dagster.catalog.rows import Binding, BoundFile, Leadership, LeadershipLost, Offset, TickMinted, TickMoved
 from mz_dagster.catalog.schema import BOUND, BOUND_FILE, BOUND_OFFSET, COLLECTION, TICK
@@ -121,9 +121,8 @@ class Ticks(Transactions):
                 return LeadershipLost(leadership.timeline, leadership.epoch)
             text = connection.execute(select(COLLECTION.c.upper).where(COLLECTION.c.id == source)).scalar_one()
             upper = frontier_of(lattice_of(connection, leadership.timeline), text).only
-            for start in range(0, len(paths), 500):
-                among = file.path.in_(paths[start : start + 500])
-                open_ = delete(BOUND_FILE).where(file.source == source, file.tick >= upper, among)
+            for portion in in_portions(paths):
+                open_ = delete(BOUND_FILE).where(file.source == source, file.tick >= upper, file.path.in_(portion))
                 ended += connection.execute(open_).rowcount
             fewer = {"bound_files": COLLECTION.c.bound_files - ended}
             connection.execute(update(COLLECTION).where(COLLECTION.c.id == source).values(fewer))
@@ -272,8 +271,8 @@ def _check_bindings(connection: Connection, source: GlobalId) -> None:
 def _bound(connection: Connection, source: GlobalId, paths: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yields those of the paths that are bound, in portions, because databases bound the number of parameters."""
     file = BOUND_FILE.c
-    for start in range(0, len(paths), 500):
-        query = select(file.path).where(file.source == source, file.path.in_(paths[start : start + 500]))
+    for portion in in_portions(paths):
+        query = select(file.path).where(file.source == source, file.path.in_(portion))
         yield connection.execute(query).scalars().all()
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from mz_dagster.adapter import Engine, SecondRunner
+from mz_dagster.adapter import Engine, leading
 from mz_dagster.budget import engine_of
-from mz_dagster.catalog import Binding, CollectionRow, Leadership, LedByAnother, Replaced
+from mz_dagster.catalog import Binding, CollectionRow, Leadership, Replaced
 from mz_dagster.compute import Progress, SparkUse, quiet
 from mz_dagster.compute.step.ingest import ingested_again
 from mz_dagster.errors import Error, OperationalError, ProgrammingError
@@ -92,13 +92,7 @@ def reread(engine: Engine, name: str, progress: Progress = quiet) -> Reread:
         raise UndefinedTable.named(name, engine.definitions.names(), kind="source")
     if found.kind != "source":
         raise NoSource(f'"{name}" is a {found.kind} and reads no files', hint='See "mz-dagster rebuild".')
-    with engine.lead(str(found.timeline)) as lead:
-        if isinstance(lead, LedByAnother):
-            raise SecondRunner(
-                f'timeline "{found.timeline}" is led by {lead.holder}',
-                detail=f"{lead.ending(engine.clock.now_ms()).capitalize()}.",
-                hint="Wait until it has finished, and try again.",
-            )
+    with leading(engine, str(found.timeline)) as lead:
         row = engine.catalog.collection(found.id)
         source = engine.definitions.source(row.id)
         bindings = engine.catalog.bindings(row.id, 0, row.upper.only)
