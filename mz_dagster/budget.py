@@ -129,7 +129,8 @@ class Budget:
         common_rows: More rows, which others look up, too, are not fetched from Spark.
         serial_rows: A collection whose inputs changed by no more updates is stepped alone, but for the first time in a
             process.
-        due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due.
+        due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due: three integers of
+            each are read, batch by batch.
         small_rows: A collection of more updates is read and merged by Spark.
         ingested_bytes: Files of a source with more in a step are decoded by Spark.
         ingested_rows: And so are Parquet files of more rows, which hardly take a byte each where they are alike.
@@ -234,7 +235,7 @@ class Budget:
     decoded_cells: int = field(default_factory=_decoded_cells)
     common_rows: int = 200_000
     serial_rows: int = 20_000
-    due_rows: int = 100_000
+    due_rows: int = 2_000_000
     small_rows: int = 100_000
     ingested_bytes: int = 160_000_000
     ingested_rows: int = 1_000_000

@@ -59,12 +59,13 @@ def _least(
         return None
     names = [column.name for column in row.columns[-3:]]
     if local is not None and sum(batch.stats.rows for batch in batches) <= budget().due_rows:
-        return _least_in(local.read(row, batches, columns=names), names, upper)
+        found = (_least_in(local.read(row, [one], columns=names), names, upper) for one in batches)
+        return min((one for one in found if one is not None), default=None)
+    frame = shards().read(row, batches)  # first: there are no expressions of Spark's before there is a session
     starts, ends, valid = (sf.col(quoted(name)) for name in names)
-    frame = shards().read(row, batches)
     due = frame.where((~valid & (starts >= upper)) | (valid & (ends >= upper)))
-    found: int | None = due.agg(sf.min(sf.when(valid, ends).otherwise(starts))).collect()[0][0]
-    return found
+    least: int | None = due.agg(sf.min(sf.when(valid, ends).otherwise(starts))).collect()[0][0]
+    return least
 
 
 def _least_in(table: pa.Table, names: Sequence[str], upper: int) -> int | None:
