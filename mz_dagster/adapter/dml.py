@@ -9,7 +9,7 @@ if each had happened alone, in the order of their times. One that lost such a ra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,12 +20,13 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.catalog import Alteration, CollectionRow, ReadSet, Sealed, Takeover, UnknownObject, in_shard
+from mz_dagster.compute import Found, StoredRows
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql.errors import NullNotAllowed
 from mz_dagster.storage.append import compare_and_append
-from mz_dagster.storage.arrow_schema import update_schema, update_table
+from mz_dagster.storage.arrow_schema import arrow_type, update_table
 from mz_dagster.storage.read import ReadBeforeSince
 
 #: Writes of more rows are sealed alone: what they take is in their rows.
@@ -37,13 +38,18 @@ Row = tuple[Value, ...]
 RowUpdate = tuple[Row, int]
 
 
+def added(rows: Found) -> Sequence[RowUpdate] | StoredRows:
+    """Returns the updates by which rows are added; rows in columns are these themselves."""
+    return rows if isinstance(rows, StoredRows) else [(row, 1) for row in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class DecidedWrite:
     """What a write has decided to append, and what else becomes of its table in the same transaction.
 
     Attributes:
-        updates: The updates. None of them, nor anything else, and there is nothing to seal: what was read is right
-            where it was read.
+        updates: The updates, or rows in columns that are added. None of them, nor anything else, and there is nothing
+            to seal: what was read is right where it was read.
         reads: What they were made of, which must be the same when they take effect; None if they were given.
         write_at: A timestamp that the oracle has handed out for them; None for any.
         name: A name that the table gets by it.
@@ -51,7 +57,7 @@ class DecidedWrite:
         takeover: Whose place it takes, or how it is altered; then the updates are of rows as they are stored.
     """
 
-    updates: Sequence[RowUpdate]
+    updates: Sequence[RowUpdate] | StoredRows
     reads: ReadSet | None = None
     write_at: int | None = None
     name: str | None = None
@@ -99,6 +105,9 @@ def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[Colle
         one = decide(row)
         if not one.updates and one.name is None and not one.restarts and one.takeover is None:
             return None
+        if isinstance(one.updates, StoredRows):
+            rows = one.updates
+            return PendingWrite(lambda time: _frame(rows, row, time), one)
         if isinstance(one.takeover, Alteration):  # of rows as they are stored from then on
             columns, updates = in_shard(one.takeover.shapes.stored), list(one.updates)
         else:
@@ -108,31 +117,14 @@ def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[Colle
     return appender.append(table, decided)
 
 
-def append_columns(
-    appender: Appender, table: CollectionRow, name: str, found: Mapping[str, pa.Array], count: int
-) -> None:
-    """Appends rows that are given as stored columns; a column that is not given is NULL.
-
-    Raises:
-        NullNotAllowed: A column that was declared NOT NULL has a NULL.
-        WriteContended: Others were faster, many times; nothing was written.
-    """
-    schema = update_schema(table.columns)
+def _frame(rows: StoredRows, row: CollectionRow, time: int) -> pa.Table:
+    """Returns the update frame by which a table gets rows of the columns that SQL sees, at a time."""
+    own = dict(zip(row.places or range(len(row.columns)), rows.table.columns, strict=True))
     columns = [
-        found.get(called, pa.nulls(count, schema.field(one.name).type))
-        for one, called in zip(table.columns, table.names, strict=True)
+        own[place] if place in own else pa.nulls(len(rows), arrow_type(one.type))
+        for place, one in enumerate(row.columns)
     ]
-    for column, called, values in zip(table.columns, table.names, columns, strict=True):
-        if not column.nullable and values.null_count:
-            raise NullNotAllowed.of(called, name, hint=_NULL_HINT)
-    if not count:
-        return
-
-    def frame(time: int) -> pa.Table:
-        times, ones = (pa.repeat(pa.scalar(one, pa.int64()), count) for one in (time, 1))
-        return pa.Table.from_arrays([*columns, times, ones, pa.nulls(count, pa.string())], schema=schema)
-
-    appender.append(table.id, lambda _: PendingWrite(frame, DecidedWrite(())))
+    return StoredRows.of(columns, row.columns).updates(row.columns, time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,5 +227,11 @@ def check_not_null(columns: Sequence[Column], name: str, rows: Sequence[Row]) ->
         NullNotAllowed: There is one.
     """
     for position, column in enumerate(columns):
-        if not column.nullable and any(one[position] is None for one in rows):
+        if column.nullable:
+            continue
+        if isinstance(rows, StoredRows):
+            has_null = rows.table.column(position).null_count > 0
+        else:
+            has_null = any(one[position] is None for one in rows)
+        if has_null:
             raise NullNotAllowed.of(column.name, name, hint=_NULL_HINT)

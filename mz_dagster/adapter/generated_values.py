@@ -6,16 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import ObjectRow
+from mz_dagster.compute import StoredRows
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import Column
+from mz_dagster.scalars.values import to_stored
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_defaults
 from mz_dagster.sql.errors import UnsupportedForm
 from mz_dagster.sql.statements import Identity, SqlText
+from mz_dagster.storage.arrow_schema import arrow_type
 
 Row = tuple[Any, ...]
 
@@ -69,6 +74,15 @@ class GeneratedValues:
             values = self._values(column, len(rows))
             found = [(*row[:place], value, *row[place + 1 :]) for row, value in zip(found, values, strict=True)]
         return found
+
+    def filled_columns(self, rows: StoredRows, places: Sequence[int]) -> StoredRows:
+        """Returns what `filled` does of rows in columns."""
+        for place in places if rows else ():
+            column = self.table.relation_type.columns[place]
+            if column.name in self.columns:
+                cells = [to_stored(one, column.type) for one in self._values(column, len(rows))]
+                rows = rows.with_column(place, pa.array(cells, arrow_type(column.type)))
+        return rows
 
     def _values(self, column: Column, count: int) -> Sequence[Value]:
         """Returns so many values of a column.

@@ -390,13 +390,17 @@ class Peeks:
         return ReadSet(time, read), write_at
 
     def peek_at(self, plan: Relation, time: int, given: GivenRows | None = None) -> list[Row]:
+        """Returns the rows of a planned query at a time, in Python; see `found_at`."""
+        return [*self.found_at(plan, time, given)]
+
+    def found_at(self, plan: Relation, time: int, given: GivenRows | None = None) -> Found:
         """Returns the rows of a planned query at a time, in no order; it reads rows that are given as a collection.
 
         Raises:
             ReadBeforeSince: That time is forgotten, so somebody has written meanwhile.
             DataError: Its content is an error.
         """
-        return [*self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan), given)]
+        return self._read(lower_to_snapshot_plan(at_time(plan, time)), time, self._collections(plan), given)
 
     def _check_writable(self, row: CollectionRow, time: int) -> None:
         if self.engine.catalog.is_read_only:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Protocol
+
+import pyarrow as pa
 
 from mz_dagster.scalars.types import Column, ScalarType
 from mz_dagster.sql import ClientFormat, Statement
-from mz_dagster.storage.copy_csv import Record
 
 
 class WireClient(Protocol):
@@ -32,8 +33,8 @@ class WireClient(Protocol):
         """Ends its connection."""
         ...
 
-    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
-        """Asks the client for rows of some columns, and yields them once all have come.
+    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
+        """Asks the client for rows of some columns; returns the columns in their stored form once all have come.
 
         Args:
             format: How the client writes them.
@@ -41,6 +42,7 @@ class WireClient(Protocol):
 
         Raises:
             BadCopyFormat: They are not written so.
+            BadCopyValue: A cell is no value of its column.
             CopyEnded: The client has given up.
         """
         ...

@@ -17,7 +17,7 @@ from mz_dagster.functions import UTC, CastContext, Failure, Unknown, cast, in_zo
 from mz_dagster.functions.evaluation import compiled, is_evaluable
 from mz_dagster.functions.plain import from_plain, to_plain
 from mz_dagster.functions.registry import SqlFailure
-from mz_dagster.plan.relation import Constant, Filter, Get, Relation
+from mz_dagster.plan.relation import Constant, Filter, Get, Projection, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, columns_of, walk
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
@@ -98,14 +98,22 @@ class OverRows:
     relation: Relation
     given: GivenRows | None = None
 
+    @classmethod
+    def of(cls, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:
+        """Returns the plan of rows of some columns.
+
+        Few are constants of the plan, by which what is read may be sought. Many would take longer to be bound, planned
+        and compared than to be read: they are given.
+        """
+        type_ = RelationType(columns.columns)
+        if len(rows) > _MOST_LITERAL:
+            return cls(Get(GivenRows.id, type_, WrittenRows.name), GivenRows(type_, rows))
+        return cls(Constant(literal_rows(rows, columns.columns), type_))
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Resolves one name that nobody can write by chance to given rows, all others as before.
-
-    Few are constants of the plan, by which what is read may be sought. Many would take longer to be bound, planned and
-    compared than to be read: they are `given`.
-    """
+    """Resolves one name that nobody can write by chance to given rows (`OverRows.of`), all others as before."""
 
     resolver: Resolver
     item: Item
@@ -115,12 +123,9 @@ class WrittenRows:
     @classmethod
     def of(cls, resolver: Resolver, columns: RelationType, rows: Sequence[Sequence[Value]] = ()) -> WrittenRows:
         """Returns the resolver of rows of a table's columns."""
-        type_ = RelationType(columns.columns)
-        if len(rows) > _MOST_LITERAL:
-            item = Item(GivenRows.id, cls.name, "view", type_, None, Get(GivenRows.id, type_, cls.name))
-            return cls(resolver, item, GivenRows(type_, rows))
-        constant = Constant(literal_rows(rows, columns.columns), type_)
-        return cls(resolver, Item(GivenRows.id, cls.name, "view", type_, None, constant))
+        over = OverRows.of(columns, rows)
+        item = Item(GivenRows.id, cls.name, "view", over.relation.relation_type, None, over.relation)
+        return cls(resolver, item, over.given)
 
     def resolve(self, name: tuple[str, ...]) -> Item | None:
         """Returns what a name stands for."""
@@ -240,11 +245,16 @@ def _listed(cell: Value) -> Value:
     return tuple(cell) if isinstance(cell, list) else cell
 
 
-def over_numbered(scalar: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:
-    """Returns the plan of what a scalar over a table's columns is for each of given rows: its number, and that."""
-    numbered = RelationType((*columns.columns, Column(ORDINAL, INT8, False)))
-    constant = Constant(literal_rows([(*row, i) for i, row in enumerate(rows)], numbered.columns), numbered)
-    return projected(constant, (ColumnRef(columns.arity, INT8, False, ORDINAL), scalar), (ORDINAL, "value"))
+def over_numbered(scalar: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:
+    """Returns the plan of what a scalar over a table's columns is for each of numbered rows: its number, and that."""
+    over = OverRows.of(numbered_columns(columns.columns), rows)
+    shown = projected(over.relation, (ColumnRef(columns.arity, INT8, False, ORDINAL), scalar), (ORDINAL, "value"))
+    return OverRows(shown, over.given)
+
+
+def numbered_columns(columns: Sequence[Column]) -> RelationType:
+    """Returns the columns of rows behind each of which its number stands."""
+    return RelationType((*columns, Column(ORDINAL, INT8, False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +338,8 @@ def bind_present(
 ) -> OverRows:
     """Returns the query for the rows of a table that are equal to given ones in a key.
 
-    Its columns are the number of the given row, then the table's own.
+    Its columns are the number of the given row, then the table's own. Of the given rows it has the cells of the key,
+    and the number.
     """
     query = (
         f"SELECT n.{quoted(ORDINAL)}, o.* FROM {quoted(WrittenRows.name)} AS n JOIN {quoted(table)} AS o ON "
@@ -338,7 +349,10 @@ def bind_present(
 
 
 def bind_equal(key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver) -> OverRows:
-    """Returns the query for which of given rows are equal in a key: the number of the later, and of the earlier."""
+    """Returns the query for which of given rows are equal in a key: the number of the later, and of the earlier.
+
+    It has of them what `bind_present` has.
+    """
     number, written = quoted(ORDINAL), quoted(WrittenRows.name)
     query = (
         f"SELECT a.{number}, b.{number} FROM {written} AS a JOIN {written} AS b ON a.{number} > b.{number} AND "
@@ -350,15 +364,13 @@ def bind_equal(key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Va
 def _over_numbered(
     query: str, key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
 ) -> OverRows:
-    """Returns a query that reads the cells of a key of given rows, and the rows' numbers."""
-    places = [columns.names.index(name) for name in key.columns]
-    numbered = RelationType((*(columns.columns[i] for i in places), Column(ORDINAL, INT8, False)))
-    cells = [(*(row[i] for i in places), number) for number, row in enumerate(rows)]
-    written = WrittenRows.of(resolver, numbered, cells)
+    numbered = numbered_columns([columns.columns[columns.names.index(name)] for name in key.columns])
+    written = WrittenRows.of(resolver, numbered, rows)
     return OverRows(bind_query(SqlText(query), written).relation, written.given)
 
 
-def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> Relation:
-    """Returns the plan of those of given rows that make a condition false."""
-    constant = Constant(literal_rows(rows, columns.columns), RelationType(columns.columns))
-    return Filter(constant, (Call("not", (predicate,), BOOL),))
+def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:
+    """Returns the plan of the numbers of those of numbered rows that make a condition false."""
+    over = OverRows.of(numbered_columns(columns.columns), rows)
+    violating = Filter(over.relation, (Call("not", (predicate,), BOOL),))
+    return OverRows(Projection(violating, (columns.arity,)), over.given)

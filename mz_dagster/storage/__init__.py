@@ -33,7 +33,8 @@ Files, in the order of import:
 - `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards;
 - `subscribe`, `api`: the commands by which a collection is made, written and read by right of capabilities;
 - `shard_copy`, `table_log`: copies of shards for backups; a table's log entry by entry, and made anew;
-- `copy_csv`, `copy_parquet`: a file that COPY reads, as the stored columns of a table.
+- `copy_columns`, `copy_csv`, `copy_parquet`: a file that COPY reads, as the stored columns of a table; plain lines at
+  once, others field by field.
 
 It does not choose timestamps, plan queries or decide when to run: `compute`, `adapter` and `orchestration` do.
 The front door imports no Spark; `spark`, `spark_shards`, `source` and `envelope` have doors of their own.

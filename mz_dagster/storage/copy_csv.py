@@ -19,6 +19,7 @@ from mz_dagster.functions import Failure, literal_of
 from mz_dagster.scalars.types import Column
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.copy_columns import plain_columns
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, FileUnreadable, NotUtf8
 from mz_dagster.storage.source.local.decode import decoded_plainly
 
@@ -53,8 +54,39 @@ def read_csv(
         BadCopyFormat: It is not CSV, or a line has too few fields or too many.
         BadCopyValue: A field does not spell a value of its column.
     """
-    records = csv_records(_text(path), delimiter=delimiter, quote=quote, escape=escape or quote, null=null)
-    return stored_columns(records, columns, header)
+    data, escape = _bytes(path), escape or quote
+    found = stored_plainly(data, columns, header, delimiter=delimiter, null=null, quote=quote, escape=escape)
+    if found is None:
+        records = csv_records(_text(path, data), delimiter=delimiter, quote=quote, escape=escape, null=null)
+        found = stored_columns(records, columns, header)
+    return found
+
+
+def stored_plainly(
+    data: bytes,
+    columns: Sequence[Column],
+    header: Header = "no",
+    *,
+    delimiter: str,
+    null: str,
+    quote: str | None,
+    escape: str,
+) -> list[pa.ChunkedArray] | None:
+    """Returns columns in their stored form, of lines; None if not all are plain (`plain_columns`), or one is wrong."""
+    if header != "no":
+        first, _, data = data.partition(b"\n")
+        if any(one.encode() in first for one in (quote or escape, escape, "\r")):
+            return None
+        if header == "match" and first.split(delimiter.encode()) != [one.name.encode() for one in columns]:
+            return None
+    texts = plain_columns(data, len(columns), delimiter=delimiter, null=null, quote=quote, escape=escape)
+    found: list[pa.ChunkedArray] = []
+    for column, cells in zip(columns, texts or (), strict=texts is not None):
+        values = spelled_values(cells, column)
+        if values is None:
+            return None
+        found.append(values)
+    return found or None
 
 
 def stored_columns(records: Iterator[Record], columns: Sequence[Column], header: Header = "no") -> list[pa.Array]:
@@ -76,7 +108,7 @@ def stored_columns(records: Iterator[Record], columns: Sequence[Column], header:
     if all(len(fields) == len(columns) for _, fields in read[-1:]):
         texts = zip(*(fields for _, fields in read), strict=True) if read else ((),) * len(columns)
         for column, cells in zip(columns, texts, strict=True):
-            if (values := _decoded(pa.array(cells, pa.string()), column)) is None:
+            if (values := spelled_values(pa.array(cells, pa.string()), column)) is None:
                 break
             found.append(values)
     if len(found) < len(columns):
@@ -84,15 +116,14 @@ def stored_columns(records: Iterator[Record], columns: Sequence[Column], header:
     return found
 
 
-def _decoded(texts: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray | None:
-    """Returns a column's values, None if one of the texts spells none; each distinct one is read once."""
-    if isinstance(texts, pa.ChunkedArray):  # more than 2 GB
-        parts = [_decoded(one, column) for one in texts.chunks]
+def spelled_values(texts: pa.Array | pa.ChunkedArray, column: Column) -> pa.Array | pa.ChunkedArray | None:
+    """Returns a column's stored values, None if one of the texts spells none; each distinct one is read once."""
+    if isinstance(texts, pa.ChunkedArray):
+        parts = [spelled_values(one, column) for one in texts.chunks]
         return None if any(one is None for one in parts) else pa.chunked_array(parts)
     if pc.any(pc.match_substring(texts, "\0")).as_py():
         return None
-    # What a modifier makes of values, as timestamp(0) does, is the literals' to say.
-    plain, others = (None, texts) if column.type.modifier is not None else decoded_plainly(texts, column.type)
+    plain, others = decoded_plainly(texts, column.type)
     if others is None:
         return plain
     encoded = others.dictionary_encode()
@@ -118,14 +149,19 @@ def _check(records: Sequence[Record], columns: Sequence[Column]) -> None:
             raise _malformed(f'missing data for column "{columns[len(fields)].name}"', line)
 
 
-def _text(path: Path) -> str:
+def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes().decode()
+        return path.read_bytes()
     except OSError as error:
         raise FileUnreadable(
             f'could not open file "{path}" for reading: {error.strerror or error}',
             hint="Name a file that this process can read; a path is relative to the project's folder.",
         ) from error
+
+
+def _text(path: Path, data: bytes) -> str:
+    try:
+        return data.decode()
     except UnicodeDecodeError as error:
         raise NotUtf8(
             f'file "{path}" is not UTF-8', detail=f"Its byte {error.start + 1} is none of a character.",

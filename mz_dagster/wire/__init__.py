@@ -8,6 +8,7 @@
     startup_settings    the settings that a client asks for as it connects
     idle         ends clients that have been idle for too long
     copying      COPY's formats: text, CSV and binary
+    binary_columns    what is sent in binary, column by column
     statements   a client's text as ours, `$1` is `?`; prepared statements and portals
     driver_questions    what drivers ask of their own accord, in words that a query has here
     answers      what is sent of results and errors

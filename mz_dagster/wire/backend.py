@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 from pygwire import TransactionStatus, messages
 from pygwire.exceptions import PygwireError
 from scramp import ScramException, ScramMechanism
@@ -40,7 +41,6 @@ from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
 from mz_dagster.sql import ClientFormat, Insert, Select, Statement
-from mz_dagster.storage.copy_csv import Record
 from mz_dagster.wire.answers import (
     ProtocolViolation,
     cell_encoder,
@@ -51,7 +51,7 @@ from mz_dagster.wire.answers import (
     notice_response,
     spread,
 )
-from mz_dagster.wire.copying import Encoder, records
+from mz_dagster.wire.copying import Encoder, received
 from mz_dagster.wire.credentials import set_client_first
 from mz_dagster.wire.errors import (
     CopyEnded,
@@ -688,7 +688,7 @@ class Backend:
         self._send(messages.CopyDone())
         self._send(messages.CommandComplete(tag=f"COPY {count}"))
 
-    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
+    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
         """Asks the client for the rows of COPY FROM STDIN; see `WireClient`."""
         binary = int(format.kind == "binary")
         self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
@@ -698,7 +698,7 @@ class Backend:
                 case messages.CopyData():
                     data += message.data
                 case messages.CopyDone():
-                    return records(bytes(data), format, columns)
+                    return received(bytes(data), format, columns)
                 case messages.CopyFail(error_message=why):
                     raise CopyEnded(f"COPY from stdin failed: {why}", hint="Nothing was written.")
                 case messages.Terminate():

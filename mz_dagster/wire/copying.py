@@ -7,14 +7,24 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
+
 from mz_dagster.adapter.copy_lines import CopyLines
 from mz_dagster.functions.cell_text import cell_text
 from mz_dagster.scalars.scalar import Literal
-from mz_dagster.scalars.types import Column
+from mz_dagster.scalars.types import Column, Kind
 from mz_dagster.sql import ClientFormat
-from mz_dagster.sql.errors import InvalidParameterValue
-from mz_dagster.storage.copy_csv import Record, csv_records, text_records
+from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
+from mz_dagster.storage.copy_csv import (
+    Record,
+    csv_records,
+    spelled_values,
+    stored_columns,
+    stored_plainly,
+    text_records,
+)
 from mz_dagster.storage.copy_errors import BadCopyFormat, NotUtf8
+from mz_dagster.wire.binary_columns import binary_columns
 from mz_dagster.wire.types import binary_of, parameter_of, unsized
 
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -73,6 +83,30 @@ def _binary(cell: Any, column: Column) -> bytes:
 # ---- from a client
 
 
+def received(data: bytes, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
+    """Returns the columns of rows that a client has sent, in their stored form.
+
+    Raises:
+        BadCopyFormat: They are not written in that format.
+        BadCopyValue: A cell is no value of its column.
+    """
+    found: list[pa.Array] | None = None
+    if format.kind != "binary":
+        is_csv = format.kind == "csv"
+        found = stored_plainly(
+            data.removesuffix(b"\\.\n") if is_csv else data,
+            columns,
+            format.header,
+            delimiter=format.delimiter,
+            null=format.null,
+            quote=format.quote if is_csv else None,
+            escape=format.escape if is_csv else "\\",
+        )
+    elif data.startswith(_HEAD):
+        found = binary_columns(data, len(_HEAD), columns, _read_cells)
+    return stored_columns(records(data, format, columns), columns, format.header) if found is None else found
+
+
 def records(data: bytes, format: ClientFormat, columns: Sequence[Column]) -> Iterator[Record]:
     """Returns the records that a client has sent.
 
@@ -98,6 +132,18 @@ def records(data: bytes, format: ClientFormat, columns: Sequence[Column]) -> Ite
         escape=format.escape,
         null=format.null,
     )
+
+
+def _read_cells(cells: Sequence[bytes | None], column: Column) -> pa.Array | pa.ChunkedArray | None:
+    """Returns the values of a column's cells in binary; None if one of them is none."""
+    try:
+        if column.type.kind is Kind.BYTEA:
+            return pa.array(cells, pa.binary())
+        if column.type.kind in (Kind.TEXT, Kind.VARCHAR):
+            return spelled_values(pa.array(cells, pa.binary()).cast(pa.string()), column)
+        return spelled_values(pa.array([_spelled(one, column, 0) for one in cells], pa.string()), column)
+    except (BadCopyFormat, UnsupportedForm, pa.ArrowInvalid):
+        return None
 
 
 def _binary_records(data: bytes, columns: Sequence[Column]) -> Iterator[Record]:

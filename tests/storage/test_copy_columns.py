@@ -24,13 +24,15 @@ from mz_dagster.scalars.types import (
     TIMESTAMPTZ,
     UUID,
     Column,
+    Kind,
+    Modifier,
     ScalarType,
     array_of,
     numeric,
 )
 from mz_dagster.scalars.values import to_stored
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.copy_csv import Record, csv_records, stored_columns, text_records
+from mz_dagster.storage.copy_csv import Record, csv_records, stored_columns, stored_plainly, text_records
 from mz_dagster.storage.copy_errors import BadCopyFormat, BadCopyValue, NotUtf8
 
 #: By type: texts that spell values, in plain forms and in others, and such that do not.
@@ -46,7 +48,14 @@ CELLS: dict[ScalarType, tuple[list[str], list[str]]] = {
     TIMESTAMP: (["2024-01-01 10:00:00", "2024-01-01T10:00:00.123456", "2024-01-01", "-infinity"], ["25:00"]),
     TIMESTAMPTZ: (["2024-01-01 10:00:00+02:00", "2024-01-01 10:00:00Z", "2024-01-01 10:00:00+02"], ["2024-13-01"]),
     TEXT: (["", "a", "é\u0301", " x ", "\\N"], []),
-    UUID: (["12345678-1234-1234-1234-123456789abc", "{12345678123412341234123456789ABC}"], ["1234"]),
+    UUID: (
+        [
+            "12345678-1234-1234-1234-123456789abc",
+            "12345678-1234-1234-1234-123456789ABC",
+            "{12345678123412341234123456789ABC}",
+        ],
+        ["1234"],
+    ),
     BYTEA: (["\\x00ff", "abc"], ["\\x0"]),
     JSONB: (['{"a": [1, null]}', "1.50", '"x"'], ["{", "nul"]),
     array_of(INT4): (["{1,2,NULL}", "{}", "{{1,2},{3,4}}"], ["{1", "{a}"]),
@@ -148,3 +157,78 @@ def told(records: Iterator[Record]) -> list[Record | str]:
     except BadCopyFormat as error:
         found.append(str(error))
     return found
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_plain_lines_are_read_at_once_as_their_records_are(seed: int) -> None:
+    chosen = random.Random(seed)
+    columns = [Column(f"c{i}", TEXT) for i in range(chosen.choice([1, 1, 2, 3]))]
+    pieces = ["a", "", " ", "é", "\\N", "NULL", '""', '"a,""\n"', '" "', "'", "\\", 'a"b"', '"', "\r", "\ufeff", "\0"]
+    some = pieces[: chosen.choice([4, 6, 10, len(pieces)])]
+    lines = [[chosen.choice(some) for _ in columns] for _ in range(chosen.randrange(6))]
+    if lines and chosen.random() < 0.1:
+        lines[-1].append("x")
+    header = chosen.choice(["no", "no", "skip", "match"])
+    head = [] if header == "no" else [[f"c{i}" for i in range(len(columns) + (chosen.random() < 0.1))]]
+    text = "\n".join(",".join(one) for one in [*head, *lines]) + chosen.choice(["", "\n", "\n\n"])
+    null = chosen.choice(["", "\\N", "NULL"])
+    is_csv = chosen.random() < 0.6
+    found = stored_plainly(
+        text.encode(),
+        columns,
+        header,  # type: ignore[arg-type]
+        delimiter=",",
+        null=null,
+        quote='"' if is_csv else None,
+        escape='"' if is_csv else "\\",
+    )
+    if found is None:
+        return
+    if is_csv:
+        records = csv_records(text, delimiter=",", quote='"', escape='"', null=null)
+    else:
+        records = text_records(text, delimiter=",", null=null)
+    expected = stored_columns(records, columns, header)  # type: ignore[arg-type]
+    assert [one.to_pylist() for one in found] == [one.to_pylist() for one in expected]
+
+
+def test_lines_as_clients_write_them_are_plain() -> None:
+    columns = [Column("a", INT8), Column("b", TEXT), Column("c", numeric(2))]
+    cases = (
+        (b'1,"a ""b"", c",1.50\n2,,\n3,"",-1\n', '"', '"', ""),
+        (b"1,a b,1.50\n2,\\N,\\N\n3,\\N,1", None, "\\", "\\N"),
+    )
+    for data, quote, escape, null in cases:
+        found = stored_plainly(data, columns, delimiter=",", null=null, quote=quote, escape=escape)
+        assert found is not None
+        assert found[0].to_pylist() == [1, 2, 3]
+    for data in (b"1,a,2\n\n3,b,4\n", b"1,a,2\n3,b\n", b"1,a,2\nx,b,1\n", b"1,\xff,2\n", b"1,a,2\r\n3,b,4\r\n", b""):
+        assert stored_plainly(data, columns, delimiter=",", null="", quote='"', escape='"') is None
+    assert stored_plainly(b"1,\\t,2\n", columns, delimiter=",", null="", quote=None, escape="\\") is None
+
+
+def test_a_modifier_rounds_and_refuses_in_columns() -> None:
+    chosen = random.Random(5)
+    spelled = {
+        ScalarType(Kind.NUMERIC, 2, modifier=Modifier(5)): [
+            "1.5",
+            "123.45",
+            "-999.99",
+            "0.005",
+            "12.345",
+            "-0.00",
+            "7",
+        ],
+        ScalarType(Kind.TIMESTAMP, modifier=Modifier(0)): ["2024-01-01 10:00:00", "2024-01-01 10:00:00.5"],
+        ScalarType(Kind.TIMESTAMPTZ, modifier=Modifier(3)): [
+            "2024-01-01 10:00:00.123+00",
+            "2024-01-01 10:00:00.1235+02",
+        ],
+        ScalarType(Kind.TIME, modifier=Modifier(1)): ["10:00:00.25", "10:00:00.2"],
+        ScalarType(Kind.INTERVAL, modifier=Modifier(0, "day to second")): ["1 day 00:00:01.5"],
+    }
+    columns = [Column(f"c{i}", one) for i, one in enumerate(spelled)]
+    records: list[Record] = [(line, [chosen.choice(texts) for texts in spelled.values()]) for line in range(1, 40)]
+    assert shown(stored_columns(iter(records), columns)) == shown(by_cell(records, columns))
+    with pytest.raises(BadCopyValue, match="numeric field overflow"):
+        stored_columns(iter([(1, ["1000"])]), columns[:1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,30 +10,30 @@ import pyarrow as pa
 
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.copy_to_file import copy_to_file as write_file
-from mz_dagster.adapter.dml import RowUpdate, append_columns, check_not_null
+from mz_dagster.adapter.dml import check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.subscribe import queried
-from mz_dagster.adapter.sequence.written import Parameters, Row, Writes
+from mz_dagster.adapter.sequence.written import Parameters, Writes
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.compute import StoredRows
+from mz_dagster.compute.snapshot.stored_rows import constant
 from mz_dagster.disk import path_of
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
-from mz_dagster.scalars.values import from_stored
 from mz_dagster.sql import Copy, CopyFromClient, CopyToClient, CopyToFile, Name, Select, Subscribe, TableConstraints
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.constraints import bind_default
 from mz_dagster.sql.errors import DuplicateColumn, InvalidColumnReference, UndefinedColumn, suggestion
 from mz_dagster.sql.query_clauses import table_query
-from mz_dagster.storage.copy_csv import read_csv, stored_columns
+from mz_dagster.storage.copy_csv import read_csv
 from mz_dagster.storage.copy_parquet import read_parquet
-from mz_dagster.storage.plain_cells import moments_as_numbers
 
 
 def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
@@ -59,7 +59,7 @@ def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters)
     names = statement.columns or _written(row)
     columns = _columns(row, names, statement)
     with zone_of(circumstances):
-        found = stored_columns(client.receive(statement.format, columns), columns, statement.format.header)
+        found = client.receive(statement.format, columns)
     return _copied(writes, row, table, statement, names, found, circumstances)
 
 
@@ -106,42 +106,21 @@ def _copied(
     circumstances: Circumstances,
 ) -> Result:
     """Appends columns that were read."""
+    columns = row.relation_type.columns
+    given = dict(zip(names, found, strict=True))
     count = len(found[0]) if found else 0
-    constraints = constraints_of(row.sql)
-    made = (*constraints.defaults, *constraints.identities, *constraints.computed)
-    if constraints or any(name not in names for name in made):
-        return _copy_rows(writes, row, table, statement, dict(zip(names, found, strict=True)), count, circumstances)
-    append_columns(writes.appender, table, statement.table.last, dict(zip(names, found, strict=True)), count)
-    return Result(f"COPY {count}", rowcount=count)
-
-
-def _copy_rows(
-    writes: Writes,
-    row: ObjectRow,
-    table: CollectionRow,
-    statement: Copy | CopyFromClient,
-    found: Mapping[str, pa.Array],
-    count: int,
-    circumstances: Circumstances,
-) -> Result:
-    """Appends the rows of a file to a table that demands more of them than types."""
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
-    given = {
-        one.name: [from_stored(cell, one.type) for cell in moments_as_numbers(found[one.name]).to_pylist()]
-        for one in row.relation_type.columns
-        if one.name in found
-    }
-    rest = [one for one in row.relation_type.columns if one.name not in given]
-    omitted = _defaults(writes, rest, enforcement.constraints, circumstances)
-    columns = [given[name] if name in given else [omitted[name]] * count for name in row.relation_type.names]
+    omitted = [one for one in columns if one.name not in given]
+    values = _defaults(writes, omitted, enforcement.constraints, circumstances) if omitted else {}
+    given |= {one.name: constant(Literal(values[one.name], one.type), count) for one in omitted}
     generate = GeneratedValues.of(writes.engine, enforcement)
-    generated = [i for i, name in enumerate(row.relation_type.names) if name in generate.columns - given.keys()]
-    filled = generate.filled([*zip(*columns, strict=True)], generated)
+    generated = [place for place, one in enumerate(columns) if one in omitted and one.name in generate.columns]
+    rows = generate.filled_columns(StoredRows.of([given[one.name] for one in columns], columns), generated)
 
-    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
-        rows = enforcement.completed(filled, writes.reader(time))
-        check_not_null(now.shown, statement.table.last, rows)
-        return [(one, 1) for one in rows], rows
+    def decide(now: CollectionRow, time: int) -> tuple[StoredRows, StoredRows]:
+        completed = enforcement.completed_columns(rows, writes.reader(time))
+        check_not_null(now.shown, statement.table.last, completed)
+        return completed, completed
 
     return writes.changed("COPY", table, [], decide, lambda _: None, enforcement)
 

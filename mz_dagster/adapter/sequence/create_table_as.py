@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mz_dagster.adapter.definition import Definition
-from mz_dagster.adapter.dml import Autocommit, DecidedWrite, read_and_append
+from mz_dagster.adapter.dml import Autocommit, DecidedWrite, added, read_and_append
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
@@ -82,9 +82,9 @@ def _made_in_block(
     def decide(now: CollectionRow) -> DecidedWrite:
         nonlocal count
         reads, write_at = peeks.reads_for(now, [plan])
-        rows = peeks.peek_at(plan, 0 if reads is None else reads.time)
+        rows = peeks.found_at(plan, 0 if reads is None else reads.time)
         count = len(rows)
-        return DecidedWrite([(row, 1) for row in rows], reads, write_at)
+        return DecidedWrite(added(rows), reads, write_at)
 
     read_and_append(block, made.id, decide)
     return Result(f"SELECT {count}", rowcount=count)
@@ -99,9 +99,9 @@ def _made(peeks: Peeks, table: NewObject, plan: Relation | None) -> tuple[Global
     def decide(now: CollectionRow) -> DecidedWrite:
         nonlocal count
         reads, write_at = peeks.reads_for(now, [plan])
-        rows = peeks.peek_at(plan, 0 if reads is None else reads.time)
+        rows = peeks.found_at(plan, 0 if reads is None else reads.time)
         count = len(rows)
-        return DecidedWrite([(row, 1) for row in rows], reads, write_at, name=name)
+        return DecidedWrite(added(rows), reads, write_at, name=name)
 
     with hidden_table(engine, table) as made:
         read_and_append(Autocommit(engine), made.id, decide)

@@ -16,6 +16,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters, Row, Writes
 from mz_dagster.catalog import CollectionRow
+from mz_dagster.compute import StoredRows
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.sql import Insert, SqlText, bind_insert_many
 from mz_dagster.sql.circumstances import Circumstances
@@ -74,12 +75,16 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
         else:
             parts.append(writes.peeks.planned(bound.relation))
     reading = [one for one in parts if isinstance(one, Relation)]
+    only_adds = conflict is None and statement.returning is None
 
-    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
-        rows: list[Row] = []
-        for one in parts:
-            rows += writes.peeks.peek_at(one, time) if isinstance(one, Relation) else one
+    def decide(now: CollectionRow, time: int) -> tuple[Sequence[RowUpdate] | StoredRows, Sequence[Row]]:
         read = writes.reader(time)
+        found = [writes.peeks.found_at(one, time) if isinstance(one, Relation) else one for one in parts]
+        if only_adds and len(found) == 1 and isinstance(found[0], StoredRows):
+            stored = enforcement.completed_columns(generate.filled_columns(found[0], generated), read)
+            check_not_null(now.shown, name, stored)
+            return stored, stored
+        rows = [row for one in found for row in one]
         rows = enforcement.completed(generate.filled(rows, generated), read)
         check_not_null(now.shown, name, rows)
         if conflict is None:

@@ -19,6 +19,7 @@ from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, user_rows
 from mz_dagster.catalog import CollectionRow, ObjectRow
+from mz_dagster.compute import StoredRows
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.sql import (
@@ -59,7 +60,7 @@ class Writes:
         command: str,
         table: CollectionRow,
         reading: Sequence[Relation],
-        decide: Callable[[CollectionRow, int], tuple[list[RowUpdate], list[Row]]],
+        decide: Callable[[CollectionRow, int], tuple[Sequence[RowUpdate] | StoredRows, Sequence[Row]]],
         returned: Callable[[Sequence[Row]], BoundQuery | None],
         enforcement: Enforcement | None = None,
         *,
@@ -72,7 +73,7 @@ class Writes:
             table: The table.
             reading: The plans of what it reads.
             decide: Given the table's row and the time to read at, returns updates, and the rows that are written, each
-                with the columns of what it was joined with.
+                with the columns of what it was joined with; or rows in columns that are added, twice.
             returned: Given rows that are written, returns what RETURNING makes of them; None if it was not said.
             enforcement: What the updates are held against; None if they add no rows.
             restarts: Whether the table's sequences begin anew.

@@ -175,6 +175,8 @@ def peek_locally(
 
 def updates_of_rows(columns: RelationType, rows: Sequence[Sequence[Any]]) -> pa.Table:
     """Returns the updates by which rows are there from the first time on."""
+    if isinstance(rows, StoredRows):
+        return rows.updates(columns.columns, FIRST_TIME)
     return update_table(columns.columns, [(row, FIRST_TIME, 1) for row in rows])
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.scalars.values import from_stored, to_stored
-from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.arrow_schema import arrow_type, update_schema
 from mz_dagster.storage.plain_cells import moments_as_numbers
 
 Row = tuple[Value, ...]
@@ -88,6 +88,16 @@ class StoredRows(Sequence[Row]):
         pieces = [self.table.take(pa.array(places[at : at + at_once])) for at in range(0, len(places), at_once)]
         return StoredRows(pa.concat_tables(pieces) if pieces else self.table.slice(0, 0), self.columns)
 
+    def updates(self, columns: Sequence[Column], time: int) -> pa.Table:
+        """Returns the updates by which the rows are there from a time on, of columns of the same types."""
+        times, ones = (pa.repeat(pa.scalar(one, pa.int64()), len(self)) for one in (time, 1))
+        data = [*self.table.columns, times, ones, pa.nulls(len(self), pa.string())]
+        return pa.Table.from_arrays(data, schema=update_schema(columns))
+
+    def with_column(self, place: int, values: pa.Array | pa.ChunkedArray) -> StoredRows:
+        """Returns the rows with other stored values, as many as there are rows, in the column at a place."""
+        return StoredRows(self.table.set_column(place, str(place), values), self.columns)
+
     def arranged(self, cells: Sequence[int | Literal]) -> StoredRows:
         """Returns the rows made of some of their columns, and of constants."""
         if [*cells] == [*range(len(self.columns))]:
@@ -95,13 +105,14 @@ class StoredRows(Sequence[Row]):
         own = [
             (self.table.column(one), self.columns[one])
             if isinstance(one, int)
-            else (_constant(one, len(self)), Column("", one.type))
+            else (constant(one, len(self)), Column("", one.type))
             for one in cells
         ]
         return StoredRows.of([values for values, _ in own], [column for _, column in own])
 
 
-def _constant(literal: Literal, count: int) -> pa.Array:
+def constant(literal: Literal, count: int) -> pa.Array:
+    """Returns so many stored values that are the same."""
     one = pa.array([to_stored(literal.value, literal.type)], arrow_type(literal.type))
     return one.take(pa.array(np.zeros(count, np.int64)))
 

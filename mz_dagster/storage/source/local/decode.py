@@ -23,8 +23,9 @@ _DAY = 86_400_000_000
 
 #: Forms of texts that mean the same to Arrow.
 _ISO_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_ISO_TIMESTAMP = rf"{_ISO_DATE}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?"
-_ISO_OFFSET = "(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])"
+_ISO_SECONDS = rf"{_ISO_DATE}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}"
+_ISO_OFFSET = "(Z|[+-](0[0-9]|1[0-5])(:[0-5][0-9])?)"
+_UUID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 #: How often Arrow's regular expressions repeat something at most.
 _MOST_REPEATED = 1000
 
@@ -81,15 +82,18 @@ def _one_by_one(texts: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[i
 
 
 def _plain_form(type_: ScalarType) -> str | None:
-    """Returns the form of texts that Arrow reads as PostgreSQL does, as a regular expression; None if there is none."""
+    """Returns the form of texts that Arrow reads as PostgreSQL does, as a regular expression; None if there is none.
+
+    What a modifier would round or refuse is not of that form.
+    """
+    precision = None if type_.modifier is None else type_.modifier.precision
     match type_.kind:
         case Kind.INT2 | Kind.INT4 | Kind.INT8:
             return "-?[0-9]{1,18}"
         case Kind.MZ_TIMESTAMP:
             return "[0-9]{1,18}"
-        case Kind.NUMERIC if type_.scale < 38:
-            behind = rf"(\.[0-9]{{1,{type_.scale}}})?" if type_.scale else ""
-            return f"-?[0-9]{{1,{min(18, 38 - type_.scale)}}}{behind}"
+        case Kind.NUMERIC if (whole := (38 if precision is None else precision) - type_.scale) > 0:
+            return f"-?[0-9]{{1,{min(18, whole)}}}{_fraction(type_.scale)}"
         # So few digits neither overflow nor vanish.
         case Kind.FLOAT4:
             return r"-?[0-9]{1,15}(\.[0-9]{1,20})?([eE][+-]?0?[0-9])?"
@@ -98,13 +102,19 @@ def _plain_form(type_: ScalarType) -> str | None:
         case Kind.DATE:
             return _ISO_DATE
         case Kind.TIMESTAMP:
-            return _ISO_TIMESTAMP
+            return _ISO_SECONDS + _fraction(6 if precision is None else precision)
         case Kind.TIMESTAMPTZ:
-            return _ISO_TIMESTAMP + _ISO_OFFSET
+            return _ISO_SECONDS + _fraction(6 if precision is None else precision) + _ISO_OFFSET
+        case Kind.UUID:
+            return _UUID
         case Kind.VARCHAR | Kind.CHAR:
             return f"(?s).{{0,{type_.length}}}" if (type_.length or 0) <= _MOST_REPEATED else None
         case _:
             return None
+
+
+def _fraction(digits: int) -> str:
+    return rf"(\.[0-9]{{1,{digits}}})?" if digits else ""
 
 
 def _plainly(texts: pa.Array, type_: ScalarType) -> pa.Array | None:
