@@ -47,6 +47,10 @@ class ActiveTransaction(ProgrammingError):
     sqlstate = "25001"
 
 
+class NoPartOfBlock(ActiveTransaction):
+    """A statement that may be a transaction of its own; nothing of it was done."""
+
+
 @dataclass(slots=True)
 class BlockDefinitions:
     """What a block has defined.

@@ -191,6 +191,24 @@ class Connection:
         """After how long a client that is idle now is to be ended, in milliseconds, as SET has it; 0 for never."""
         return self._variables.idle_timeout_ms
 
+    @property
+    def is_in_implicit_block(self) -> bool:
+        """Whether a block is open that no BEGIN has opened."""
+        block = self._variables.transaction
+        return block is not None and block.is_implicit
+
+    def begin_implicitly(self, statement: Statement) -> None:
+        """Opens an implicit block for a statement and those that follow; see `Session.begin_implicitly`."""
+        self._session().begin_implicitly(statement)
+
+    def end_implicitly(self) -> None:
+        """Commits the implicit block that is open, if one is, or rolls it back; see `Session.end_implicitly`."""
+        self._session().end_implicitly()
+
+    def fail(self) -> None:
+        """Has the block that is open fail, if one is: what it did could not be told."""
+        self._session().fail()
+
     def notices(self) -> tuple[Notice, ...]:
         """Returns what statements have told since this was last asked: notices and warnings."""
         return self._variables.notices()
@@ -363,14 +381,17 @@ class Cursor:
             self._hear()
         return self
 
-    def results(self, sql: str, parameters: Sequence[object] = (), *, queues: bool = False) -> Iterator[Result]:
+    def results(
+        self, sql: str, parameters: Sequence[object] = (), *, queues: bool = False, as_one: bool = False
+    ) -> Iterator[Result]:
         """Executes statements as `execute`, and yields what each returns as soon as it has been executed.
 
-        What is written may be queued if that is said, to be sealed with what others write (`Result.queued`).
+        What is written may be queued if that is said, to be sealed with what others write (`Result.queued`). Several
+        may be one implicit block, which who asks for them ends (`Connection.end_implicitly`).
         """
         session = self._open_session()
         _check_arguments(sql, parameters)
-        yield from session.execute_each(sql, parameters, may_be_empty=True, queues=queues)
+        yield from session.execute_each(sql, parameters, may_be_empty=True, queues=queues, as_one=as_one)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[object]]) -> Self:
         """Executes a statement that writes with each of many sets of parameters; an INSERT is one batch.

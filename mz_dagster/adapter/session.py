@@ -2,7 +2,9 @@
 
 Owns what is the same for all statements: texts are parsed, privileges and parameters checked, and blocks kept; what
 each one does is the function's that `sequence` has for its type. Outside of a transaction
-block each statement is a transaction of its own: when `execute` returns, it is acknowledged and durable.
+block each statement is a transaction of its own: when `execute` returns, it is acknowledged and durable. A client's
+statements may be one implicit block without having said so (`begin_implicitly`); one that cannot be part of that
+commits what is before it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from mz_dagster.adapter.block_definitions import DEFINED_IN_BLOCKS, ActiveTransaction, BlockDefinitions
+from mz_dagster.adapter.block_definitions import DEFINED_IN_BLOCKS, BlockDefinitions, NoPartOfBlock
 from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.catalog_definitions import tell_whose
 from mz_dagster.adapter.describing import describe
@@ -26,9 +28,7 @@ from mz_dagster.adapter.sequence.prepare import find
 from mz_dagster.adapter.sequence.select import reads_of
 from mz_dagster.adapter.sequence.statements import STATEMENTS, Effect
 from mz_dagster.adapter.timestamps import Isolation
-from mz_dagster.adapter.transaction import (
-    ReadOnlyTransaction,
-)
+from mz_dagster.adapter.transaction import OtherTimeline, ReadOnlyTransaction
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.budget import engine_of
 from mz_dagster.catalog import UnknownObject
@@ -39,7 +39,10 @@ from mz_dagster.notices import Notice, heard_by
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql import (
+    Begin,
     Commit,
+    CopyToClient,
+    CopyToFile,
     Delete,
     Execute,
     Fetch,
@@ -48,6 +51,7 @@ from mz_dagster.sql import (
     RollbackTo,
     Select,
     Statement,
+    Subscribe,
     TransactionModes,
     Update,
 )
@@ -122,17 +126,25 @@ class Session:
         return result
 
     def execute_each(
-        self, sql: str, parameters: Sequence[object] = (), *, may_be_empty: bool = False, queues: bool = False
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        may_be_empty: bool = False,
+        queues: bool = False,
+        as_one: bool = False,
     ) -> Iterator[Result]:
         """Executes the statements of a text one by one, each a transaction of its own, and yields what each returns.
 
         Whatever is wrong with one, even a syntax error, is raised when its turn comes: those before it are done.
+        As one transaction they are parsed before the first is executed, and who asks for them ends it.
 
         Args:
             sql: Statements, separated by semicolons.
             parameters: A value for each `?`, if it is one statement.
             may_be_empty: Whether there may be none, as PostgreSQL's clients have it who look whether it is there.
             queues: Whether what a single statement writes may be sealed with others' later (`Result.queued`).
+            as_one: Whether several are one implicit block.
 
         Raises:
             ProgrammingError: There is none; there are parameters for several; or as `execute`.
@@ -142,11 +154,27 @@ class Session:
         if parameters or not (fragments or may_be_empty):
             _only(fragments)
         self._queue = [] if queues and len(fragments) == 1 else None
-        yield from self._executed(sql, fragments, parameters)
+        as_one = as_one and len(fragments) > 1
+        for number in range(len(fragments) if as_one else 0):
+            self._parsed(sql, fragments, number)
+        yield from self._executed(sql, fragments, parameters, as_one=as_one)
 
-    def _executed(self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object]) -> Iterator[Result]:
+    @only_our_errors()
+    def _parsed(self, sql: str, fragments: Sequence[Fragment], number: int) -> Statement:
+        with self._failing():
+            try:
+                return statement_of(sql, fragments, number)
+            except Error as error:
+                error.point_out(sql, fragments[number].tokens[0].start if len(fragments) > 1 else None)
+                raise
+
+    def _executed(
+        self, sql: str, fragments: Sequence[Fragment], parameters: Sequence[object], *, as_one: bool = False
+    ) -> Iterator[Result]:
         for number, one in enumerate(fragments):
             try:
+                if as_one:
+                    self.begin_implicitly(statement_of(sql, fragments, number))
                 result = self._execute(sql, fragments, number, parameters)
                 yield replace(result, queued=self._queue.pop()) if self._queue else result
             except Error as error:
@@ -175,11 +203,8 @@ class Session:
     def parsed(self, sql: str) -> Statement:
         """Returns what a text says that is one statement, whatever that means; raises as `execute`."""
         with self._failing():
-            try:
-                return statement_of(sql, _only(_fragments(sql)))
-            except Error as error:
-                error.point_out(sql)
-                raise
+            fragments = _only(_fragments(sql))
+        return self._parsed(sql, fragments, 0)
 
     @only_our_errors()
     def describe(self, sql: str, parameters: Sequence[object]) -> tuple[Column, ...] | None:
@@ -279,24 +304,69 @@ class Session:
             if parameters is not None:
                 _check_count(statement, parameters)
             with engine_of(self._variables.engine), self._names.in_statement():
-                result = self._bound_anew_while_lost(carry_out)
+                result = self._in_implicit_block(lambda: self._bound_anew_while_lost(carry_out))
             if self._variables.transaction is not None:
                 self._variables.transaction.end_statement()
             return result if self._variables.zone == UTC else result.in_zone(self._variables.zone)
 
     # ---- transaction blocks
 
+    def begin_implicitly(self, statement: Statement) -> None:
+        """Opens an implicit block for a statement and those that follow, unless one is open, or it says that itself."""
+        if self._variables.transaction is None and not isinstance(statement, Begin | Commit | Rollback | RollbackTo):
+            self._context.begin(TransactionModes(None, None), is_implicit=True)
+
+    def fail(self) -> None:
+        """Has the transaction block that is open, if one is, refuse all that follows until it is rolled back."""
+        if self._variables.transaction is not None:
+            self._variables.transaction.fail()
+
+    @only_our_errors(writing=True)
+    def end_implicitly(self) -> None:
+        """Commits the implicit block that is open, if one is; or rolls it back if a statement of it has failed.
+
+        Raises:
+            SerializationFailure: Others wrote what it has read; nothing was written.
+        """
+        block = self._variables.transaction
+        if block is None or not block.is_implicit:
+            return
+        if block.is_failed:
+            self._variables.roll_back()
+            return
+        with heard_by(self._variables.hear), self._failing():
+            block.begin_statement(queries=False)
+            self._variables.commit()
+
+    def _in_implicit_block(self, carry_out: Callable[[], Result]) -> Result:
+        """Carries out a statement; if it cannot be part of the implicit block that is open, behind that."""
+        block = self._variables.transaction
+        if block is None or not block.is_implicit:
+            return carry_out()
+        before = "statement"
+        block.save(before)
+        try:
+            result = carry_out()
+            block.release(before)
+            return result
+        except (NoPartOfBlock, OtherTimeline):
+            block.roll_back_to(before)
+            self.end_implicitly()
+            return carry_out()
+
     def _begin_statement(self, statement: Statement) -> None:
         """Returns if a statement may be executed now; opens a block for it if it needs one.
 
         Raises:
             ReadOnlyTransaction: It writes, and may not.
-            ActiveTransaction: It is no part of a block.
+            NoPartOfBlock: It is no part of a block.
             TransactionAborted: Its block has failed.
             TransactionTimedOut: Its block has ended.
         """
         variables = self._variables
         self._names.access.check_statement(statement)
+        if is_read_alone(statement):
+            self.end_implicitly()
         effect = STATEMENTS[type(statement)].effect
         defines, of_session = effect is Effect.DEFINES, effect is Effect.OF_SESSION
         if variables.transaction is None and not variables.autocommit and not defines and not of_session:
@@ -304,12 +374,15 @@ class Session:
         block = variables.transaction
         if block is not None:
             block.begin_statement(queries=not of_session)
+        if defines and block is not None and block.is_implicit and not isinstance(statement, DEFINED_IN_BLOCKS):
+            self.end_implicitly()
+            block = None
         if effect in (Effect.WRITES, Effect.DEFINES) and (variables.read_only if block is None else block.read_only):
             raise ReadOnlyTransaction(
                 f"cannot execute {command(statement)} in a read-only transaction", hint="Begin it with READ WRITE."
             )
         if defines and block is not None and not isinstance(statement, DEFINED_IN_BLOCKS):
-            raise ActiveTransaction(
+            raise NoPartOfBlock(
                 f"{command(statement)} cannot run inside a transaction block",
                 detail="Others would see what it defines before the transaction commits.",
                 hint="Execute it before BEGIN, or commit first.",
@@ -333,6 +406,18 @@ class Session:
                 if lost is None:
                     raise
                 raise lost from None  # the name has gone with what it stood for
+
+
+def is_read_alone(statement: Statement) -> bool:
+    """Returns whether a statement reads at a time that it says itself, or at all that come."""
+    match statement:
+        case Subscribe():
+            return True
+        case Select(as_of=as_of):
+            return as_of is not None
+        case CopyToClient(source=Select() | Subscribe() as source) | CopyToFile(source=Select() as source):
+            return is_read_alone(source)
+    return False
 
 
 @only_our_errors()

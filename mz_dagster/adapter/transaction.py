@@ -5,7 +5,7 @@ commits (items 114 to 123):
 
     reads     all at r, of any collections of r's timeline. All of them are held readable at r until the block ends
     writes    kept in this process as update frames; nothing of them is in the catalog or a shard before the commit
-    its own   a block reads its own writes: each table that it wrote has one more batch, at r, which is only in memory;
+    its own   a block reads its own writes: each table that it wrote has more batches, at r, which are only in memory;
               what a view that is computed from such a table contains is computed from its query
     commit    one seal of a batch for each table at w, which expects that nothing of what was read, by any statement of
               the block, has changed in (r, w]: so the block is as if it had happened at w alone
@@ -18,6 +18,10 @@ A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02)
 remembers how much was written. Tables, views and indexes that a block creates, renames or drops are so for others when
 it commits, and schemas that it creates (`block_definitions`); what else is defined (columns of tables, types, sources)
 is no part of a block: others would have it before the commit.
+
+A block is *implicit* if nobody said BEGIN: statements of one simple query, or of a pipeline up to its Sync, are one
+transaction to PostgreSQL's clients. BEGIN makes it one that lasts. What cannot be part of it commits what is before it,
+and is a transaction of its own.
 """
 
 from __future__ import annotations
@@ -61,9 +65,6 @@ from mz_dagster.storage.renewal import Renewal
 
 logger = logging.getLogger("mz_dagster.lease")
 
-_NO_BATCH = BatchId(0)
-"""The id of a batch that is only in memory, which no batch of the catalog has."""
-
 
 class SerializationFailure(OperationalError):
     """A block that could not commit, since others wrote what it has read; nothing was written."""
@@ -95,6 +96,10 @@ class TransactionTimedOut(ProgrammingError):
     sqlstate = "25P03"
 
 
+class OtherTimeline(QueryOfTwoTimelines):
+    """What is of another timeline than the block; nothing of it was done."""
+
+
 class UnknownSavepoint(ProgrammingError):
     """The name of a savepoint that the block does not have."""
 
@@ -119,6 +124,15 @@ class _Written:
 
 
 @dataclass(frozen=True, slots=True)
+class _OwnBatch:
+    """So many writes to a table, behind those of the batches before, as a batch in memory; None if they are nothing."""
+
+    count: int
+    frame: pa.Table
+    batch: Batch | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Savepoint:
     name: str
     written: Mapping[GlobalId, int]
@@ -134,6 +148,7 @@ class Transaction:
         read_only: Whether it may not write.
         began_ms: When it began, which is what `now()` says in it, in milliseconds since 1970.
         idle_timeout_ms: After how long without a statement it ends, in milliseconds; None for never.
+        is_implicit: Whether nobody has said BEGIN.
     """
 
     def __init__(
@@ -144,8 +159,10 @@ class Transaction:
         read_only: bool = False,
         began_ms: int,
         idle_timeout_ms: int | None,
+        is_implicit: bool = False,
     ) -> None:
         self.engine = engine
+        self.is_implicit = is_implicit
         self.level = level
         self.read_only = read_only
         self.began_ms = began_ms
@@ -160,7 +177,8 @@ class Transaction:
         self._idle_timeout_ms = idle_timeout_ms
         self._used_ms = engine.clock.monotonic_ms()
         self._held = ExitStack()
-        self._in_memory: dict[GlobalId, tuple[int, Batch]] = {}
+        self._in_memory: dict[GlobalId, list[_OwnBatch]] = {}
+        self._last_batch = 0
 
     @property
     def isolation(self) -> Isolation:
@@ -244,10 +262,10 @@ class Transaction:
         """Returns if the block reads and writes on a timeline, or has not chosen one.
 
         Raises:
-            QueryOfTwoTimelines: It has chosen another.
+            OtherTimeline: It has chosen another.
         """
         if self._timeline not in (None, timeline):
-            raise QueryOfTwoTimelines(
+            raise OtherTimeline(
                 f'the transaction is on timeline "{self._timeline}", and not on "{timeline}"',
                 detail="All that it reads and writes is of one time, and times of different timelines never compare.",
                 hint="Use a transaction for each timeline.",
@@ -292,32 +310,39 @@ class Transaction:
 
     def with_own_writes(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
         """Returns lists of batches with those that the block has made of its own writes."""
-        own: dict[GlobalId, Batch] = {}
+        own: dict[GlobalId, tuple[Batch, ...]] = {}
         for id in self.written & listed.keys():
             self._check_unaltered(self.engine.catalog.collection(id))
-            if (batch := self._batch(id)) is not None:
-                own[id] = batch
-        return {id: replace(one, batches=(*one.batches, own[id])) if id in own else one for id, one in listed.items()}
+            own[id] = self._batches(id)
+        return {id: replace(one, batches=(*one.batches, *own.get(id, ()))) for id, one in listed.items()}
 
-    def _batch(self, id: GlobalId) -> Batch | None:
-        """Returns a batch in memory, at the time at which the block reads, of what it will write to a table.
+    def _batches(self, id: GlobalId) -> tuple[Batch, ...]:
+        """Returns batches in memory, at the time at which the block reads, of what it will write to a table.
 
-        None if its writes take back each other.
+        A write is merged with those before it that are as few, so that each is so O(log n) times of n that are read
+        one by one.
         """
         assert self._time is not None, "it reads"
-        written = self._written[id]
-        count = len(written.writes)
-        if id in self._in_memory and self._in_memory[id][0] == count:
-            return self._in_memory[id][1]
-        lattice = written.row.upper.lattice
-        interval = Antichain.of(lattice, self._time), Antichain.of(lattice, self._time + 1)
-        frame = written.frame(self._time)
+        written, made = self._written[id], self._in_memory.setdefault(id, [])
+        fresh = written.writes[sum(one.count for one in made) :]
+        if fresh:
+            count, frames = len(fresh), [one.at(self._time) for one in fresh]
+            while made and made[-1].count <= count:
+                merged = made.pop()
+                count += merged.count
+                frames.insert(0, merged.frame)
+            frame = frames[0] if len(frames) == 1 else summed(pa.concat_tables(frames).combine_chunks())
+            made.append(_OwnBatch(count, frame, self._batch(written.row, frame, self._time)))
+        return tuple(one.batch for one in made if one.batch is not None)
+
+    def _batch(self, row: CollectionRow, frame: pa.Table, time: int) -> Batch | None:
         if not len(frame):
             return None
-        stats = self.engine.shards.in_memory(written.row, frame, interval)
-        batch = Batch(_NO_BATCH, id, *interval, BatchState.LIVE, stats)
-        self._in_memory[id] = count, batch
-        return batch
+        self._last_batch -= 1  # an id that no batch of the catalog has
+        lattice = row.upper.lattice
+        interval = Antichain.of(lattice, time), Antichain.of(lattice, time + 1)
+        stats = self.engine.shards.in_memory(row, frame, interval)
+        return Batch(BatchId(self._last_batch), row.id, *interval, BatchState.LIVE, stats)
 
     # ---- writing
 

@@ -352,7 +352,7 @@ class Variables:
         if not of_session:
             assert self.transaction is not None, "it is open"
             target = self.transaction
-            if target.has_queried and (modes.isolation is not None or modes.read_only is False):
+            if target.has_queried and (modes.isolation is not None or (target.read_only and modes.read_only is False)):
                 what = "ISOLATION LEVEL" if modes.isolation is not None else "READ WRITE"
                 raise ActiveTransaction(f"SET TRANSACTION {what} must be called before any query")
         if modes.isolation is not None:

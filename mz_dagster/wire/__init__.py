@@ -6,10 +6,12 @@
     host         what a connection asks of the server
     backend      one connection: startup, SCRAM-SHA-256, simple and extended queries, errors with their positions
     startup_settings    the settings that a client asks for as it connects
+    pipelines    which statements are one transaction though nobody said BEGIN
     idle         ends clients that have been idle for too long
     copying      COPY's formats: text, CSV and binary
     binary_columns    what is sent in binary, column by column
     statements   a client's text as ours, `$1` is `?`; prepared statements and portals
+    descriptions        what parameters and columns are said to be
     driver_questions    what drivers ask of their own accord, in words that a query has here
     answers      what is sent of results and errors
     types        object ids of types, and cells as text and in binary, as PostgreSQL's

@@ -4,6 +4,9 @@
     simple      each statement of a text, one after the other
     extended    parse: a statement by name; bind: a portal of it with values; execute: some of its rows
 
+Several statements of a simple query are one transaction, and so are those of extended queries up to a Sync
+(`pipelines`).
+
 A portal is executed when its rows are first asked for. An error ends what is under way: of an extended query, all
 messages until the next Sync. Results leave in portions, as the client takes them: a slow reader slows its own query.
 """
@@ -37,10 +40,9 @@ from mz_dagster.adapter.session_settings import SPELLED
 from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error
-from mz_dagster.functions import OpenParameter
-from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
 from mz_dagster.sql import ClientFormat, Insert, Select, Statement
+from mz_dagster.sql.parsed_texts import fragments_of
 from mz_dagster.wire.answers import (
     ProtocolViolation,
     cell_encoder,
@@ -53,6 +55,7 @@ from mz_dagster.wire.answers import (
 )
 from mz_dagster.wire.copying import Encoder, received
 from mz_dagster.wire.credentials import set_client_first
+from mz_dagster.wire.descriptions import columns_of, described, types_of
 from mz_dagster.wire.errors import (
     CopyEnded,
     InvalidPassword,
@@ -62,10 +65,11 @@ from mz_dagster.wire.errors import (
     idle_error,
 )
 from mz_dagster.wire.host import Host
+from mz_dagster.wire.pipelines import Pipeline, runs_alone
 from mz_dagster.wire.protocol import Protocol3, has_hung_up
 from mz_dagster.wire.startup_settings import startup_settings
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
-from mz_dagster.wire.types import is_enumerated, parameter_of, parameter_type, unsized, wire_type
+from mz_dagster.wire.types import parameter_of, parameter_type, wire_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -115,7 +119,7 @@ class Backend:
     _prepared: dict[str, Prepared] = field(default_factory=dict)
     _portals: dict[str, Portal] = field(default_factory=dict)
     _reported: dict[str, str] = field(default_factory=dict, repr=False)
-    _received: Iterator[Any] = field(default_factory=lambda: iter(()), repr=False)
+    _received: Pipeline = field(init=False, repr=False)
     #: What is to be told of a write that is queued, once it is over.
     _untold: Callable[[], None] | None = field(default=None, repr=False)
     #: When what is executed was begun, by the monotonic clock.
@@ -141,7 +145,7 @@ class Backend:
             if self._start():
                 self._flush()
                 self.client.settimeout(None)
-                self._received = self._messages(_LONGEST_MESSAGE, pauses=True)
+                self._received = Pipeline(self._messages(_LONGEST_MESSAGE, pauses=True))
                 self._note_idle()
                 return next(self._received) is None
         return False
@@ -372,6 +376,10 @@ class Backend:
     def _handle(self, message: messages.PGMessage) -> None:
         if isinstance(message, messages.Sync):
             self._protocol.skips = False
+            try:
+                self._end_transaction()
+            except Error as error:
+                self._send(error_response(error, ""))
             if self.connection.transaction_status == "I":
                 for name in [*self._portals]:
                     self._close_portal(name)
@@ -389,30 +397,55 @@ class Backend:
             carry_out(message)
         except Error as error:
             self._protocol.skips = True
-            self._send(error_response(error, getattr(message, "query", "")))
+            self._tell_failure(error, getattr(message, "query", ""))
+
+    def _tell_failure(self, error: Error, text: str) -> None:
+        """Tells an error, by which the transaction fails that is open."""
+        self.connection.fail()
+        self._send(error_response(error, text))
+
+    def _end_transaction(self) -> None:
+        """Ends the transaction that no BEGIN has begun, if there is one: commits it, or rolls it back if it has failed.
+
+        Raises:
+            Error: It cannot commit; nothing was written.
+        """
+        if not self.connection.is_in_implicit_block:
+            return
+        try:
+            self.cancellation.execute(self.connection.end_implicitly, self.connection.statement_timeout_ms)
+        except Error:
+            self.connection.fail()
+            self.connection.end_implicitly()
+            raise
+        finally:
+            for notice in self.connection.notices():
+                self._send(notice_response(notice))
 
     def _query(self, text: str, *, queues: bool = True) -> None:
         """Answers a simple query: each statement's result, up to the first error."""
         cursor = self.connection.cursor()
         queues = queues and self._may_queue
+        number = 0
         try:
-            is_empty = True
-            for result in self._executed(lambda: cursor.results(text, queues=queues)):
-                is_empty = False
+            for result in self._executed(lambda: cursor.results(text, queues=queues, as_one=True)):
+                number += 1
                 if result.queued is not None:
                     self._wait_for(result.queued, partial(self._query_sealed, text, result))
                     return
-                self._answer(result)
-            if is_empty:
+                self._answer(result, is_last=number == len(fragments_of(text)))
+            if not number:
+                self._end_transaction()
                 self._send(messages.EmptyQueryResponse())
         except Error as error:
-            self._send(error_response(error, text))
+            self._tell_failure(error, text)
+            self._end_transaction()
         self._ready()
 
     def _query_sealed(self, text: str, result: Result) -> None:
         """Answers a simple query whose one statement wrote, now that this is over."""
         try:
-            self._answer(self.connection.acknowledged(result))
+            self._answer(self.connection.acknowledged(result), is_last=True)
         except UnknownObject:
             self._query(text, queues=False)
             return
@@ -420,17 +453,19 @@ class Backend:
             self._send(error_response(error, text))
         self._ready()
 
-    def _answer(self, result: Result) -> None:
-        """Sends what a statement of a simple query returned."""
-        if result.sent_as is not None:
-            self._copy_out(result, result.sent_as)
-            return
+    def _answer(self, result: Result, *, is_last: bool) -> None:
+        """Sends what a statement of a simple query returned; of the last only once that is committed."""
         tag = result.tag
-        if result.columns:
-            self._send(description(result.columns, ()))
-            self._send_result(result.columns, result.rows, ())
-        if result.stream is not None:
-            tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
+        if result.sent_as is not None:
+            tag = self._copy_out(result, result.sent_as)
+        else:
+            if result.columns:
+                self._send(description(result.columns, ()))
+                self._send_result(result.columns, result.rows, ())
+            if result.stream is not None:
+                tag = f"{tag} {self._send_stream(result, partial(self._send_rows, result.columns))}"
+        if is_last:
+            self._end_transaction()
         self._send(messages.CommandComplete(tag=tag))
 
     @property
@@ -467,7 +502,7 @@ class Backend:
                 self._portals[message.portal] = bound
                 self._send(messages.BindComplete())
             case messages.Describe(kind="S", name=name):
-                columns, types = self._described(self._statement(name))
+                columns, types = described(self.connection, self._statement(name))
                 ids = [wire_type(one or TEXT).id for one in types]
                 self._send(messages.ParameterDescription(type_oids=ids))
                 self._send(description(columns, ()) if columns else messages.NoData())
@@ -476,7 +511,7 @@ class Backend:
                 self._send(description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name):
                 portal = self._portal(name)
-                columns = self._columns(portal)
+                columns = columns_of(self.connection, portal)
                 self._send(description(columns, portal.formats) if columns else messages.NoData())
             case messages.Execute(portal=name, max_rows=most):
                 self._execute(self._portal(name), most)
@@ -513,74 +548,14 @@ class Backend:
         formats = spread(message.param_formats, count, "parameters")
         found = prepared.types
         if any(formats) and any(one is None for one in found):
-            _, found = self._described(prepared)
+            _, found = described(self.connection, prepared)
         values = [
             None if data is None else parameter_of(data, type_ or TEXT, binary=format == 1)
             for data, type_, format in zip(message.param_values, found, formats, strict=True)
         ]
-        types = self._types(prepared) if isinstance(prepared.parsed, Select | Insert) else prepared.types
+        types = types_of(self.connection, prepared) if isinstance(prepared.parsed, Select | Insert) else prepared.types
         given = [typed(one, type_) for one, type_ in zip(values, types, strict=True)]
         return Portal(prepared, given, message.result_formats)
-
-    def _types(self, prepared: Prepared) -> Sequence[ScalarType | None]:
-        """Returns the types of a query's parameters: what the client has said, or else what they are where they stand.
-
-        None are those of a parameter that is of several types, at several places, and of a query that does not say
-        what it is before it has values.
-        """
-        if None not in prepared.types:
-            return prepared.types
-        meaning = self.connection.meaning()
-        if meaning is not None and prepared.found is not None and prepared.found[0] == meaning:
-            return prepared.found[1]
-        found = self._found_types(prepared)
-        prepared.found = meaning, found
-        return found
-
-    def _found_types(self, prepared: Prepared) -> Sequence[ScalarType | None]:
-        asked, places = self._asked(prepared)
-        if not self.connection.note_types(prepared.statement.text, places):
-            return prepared.types
-        every = [one.types if isinstance(one, OpenParameter) else [one.type] for one in asked]
-        found = [{*map(unsized, types)} for types in every]
-        is_insert = isinstance(prepared.parsed, Insert)  # what is cut or rounded is so as it is read
-        for one, types in zip(found, every, strict=True):
-            if (is_insert and one != {*types}) or any(map(is_enumerated, types)):  # which a client sends as a text
-                one.clear()
-        return [types.pop() if len(types) == 1 else None for types in found]
-
-    @staticmethod
-    def _asked(prepared: Prepared) -> tuple[list[OpenParameter | Literal], list[OpenParameter | Literal]]:
-        """Returns what stands for the parameters of a statement as long as they have no values, and that by places."""
-        asked = [OpenParameter() if one is None else Literal(None, one) for one in prepared.types]
-        return asked, [asked[place] for place in prepared.statement.places]
-
-    def _described(self, prepared: Prepared) -> tuple[tuple[Column, ...] | None, list[ScalarType | None]]:
-        """Returns what a statement returns, and of which types its parameters are."""
-        if prepared.statement.is_empty:
-            return None, prepared.types
-        asked, places = self._asked(prepared)
-        columns = self.connection.describe(prepared.statement.text, places)
-        return columns, [
-            unsized(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
-            for one, known in zip(asked, prepared.types, strict=True)
-        ]
-
-    def _columns(self, portal: Portal) -> tuple[Column, ...] | None:
-        """Returns what a portal returns; of a value of a known type nothing but that counts."""
-        prepared, statement = portal.prepared, portal.prepared.statement
-        if statement.is_empty:
-            return None
-        known = [Literal(None, one.type) if isinstance(one, Literal) else one for one in portal.values]
-        places = [known[place] for place in statement.places]
-        are_known = isinstance(prepared.parsed, Select) and all(isinstance(one, Literal) for one in known)
-        meaning = self.connection.meaning() if are_known and self.connection.transaction_status == "I" else None
-        if meaning is None:
-            return self.connection.describe(statement.text, places)
-        asked = meaning, tuple(known)
-        if prepared.returned is None or prepared.returned[0] != asked:
-            prepared.returned = asked, self.connection.describe(statement.text, places)
-        return prepared.returned[1]
 
     def _execute(self, portal: Portal, most: int, *, queues: bool = True) -> None:
         if portal.prepared.statement.is_empty:
@@ -588,7 +563,9 @@ class Backend:
             return
         if portal.result is None:
             values = [portal.values[place] for place in portal.prepared.statement.places]
-            cursor, text = self.connection.cursor(), portal.prepared.statement.text
+            cursor, text, parsed = self.connection.cursor(), portal.prepared.statement.text, portal.prepared.parsed
+            if not self._received.ends and parsed is not None and not runs_alone(parsed):
+                self.connection.begin_implicitly(parsed)
             queues = queues and self._may_queue
             (portal.result,) = self._executed(lambda: cursor.results(text, values, queues=queues))
         else:
@@ -599,7 +576,7 @@ class Backend:
             self._wait_for(result.queued, partial(self._guarded, sealed, most))
             return
         if result.sent_as is not None:
-            self._copy_out(result, result.sent_as)
+            self._send(messages.CommandComplete(tag=self._copy_out(result, result.sent_as)))
             return
         if result.stream is not None:
             self._execute_stream(portal, result, most)
@@ -669,8 +646,8 @@ class Backend:
 
     # ---- COPY
 
-    def _copy_out(self, result: Result, format: ClientFormat) -> None:
-        """Sends the rows of COPY TO STDOUT."""
+    def _copy_out(self, result: Result, format: ClientFormat) -> str:
+        """Sends the rows of COPY TO STDOUT; returns what is to be told of them."""
         encoder = Encoder(format, result.columns, ZoneInfo(self.connection.zone))
         binary = int(format.kind == "binary")
         self._send(messages.CopyOutResponse(overall_format=binary, col_formats=[binary] * len(result.columns)))
@@ -686,13 +663,14 @@ class Backend:
         if end := encoder.end():
             self._send(messages.CopyData(data=end))
         self._send(messages.CopyDone())
-        self._send(messages.CommandComplete(tag=f"COPY {count}"))
+        return f"COPY {count}"
 
     def receive(self, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
         """Asks the client for the rows of COPY FROM STDIN; see `WireClient`."""
         binary = int(format.kind == "binary")
         self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
         data = bytearray()
+        self._received.forget_sync()
         for message in self._received:
             match message:
                 case messages.CopyData():
@@ -703,7 +681,7 @@ class Backend:
                     raise CopyEnded(f"COPY from stdin failed: {why}", hint="Nothing was written.")
                 case messages.Terminate():
                     break
-                case _:  # Flush and Sync of who sends a query and does not know that it is a COPY
+                case _:  # none yet
                     pass
         raise _ClientGone("the client has gone")
 

@@ -11,16 +11,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from mz_dagster.adapter import Connection, Engine, Isolation, Project, peeks, timestamps
+from mz_dagster.adapter import Connection, Engine, Isolation, Project, dml, peeks, timestamps
 from mz_dagster.adapter import transaction as blocks
 from mz_dagster.adapter.transaction import SerializationFailure
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import ReadSet
 from mz_dagster.clock import SYSTEM_CLOCK
-from mz_dagster.errors import DataError, Error, OperationalError, ProgrammingError
+from mz_dagster.errors import DataError, Error, IntegrityError, OperationalError, ProgrammingError
+from mz_dagster.storage import arrow_schema as update_tables
 from mz_dagster.storage.read import leased
 from tests.adapter.history_of_transactions import Item, Log, Transaction, violations
 from tests.adapter.test_serial_order import disturb, project_for_races
@@ -631,3 +633,27 @@ def test_racing_transactions_are_strictly_serializable(
     kinds = Counter(one.committed for one in ran)
     print(f"{catalog}: {dict(kinds)}")
     assert kinds[True] > 10
+
+
+def test_what_a_block_reads_of_its_own_writes_is_not_made_anew_with_each(
+    shop: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, update_table = count(), update_tables.update_table
+
+    def counted(*given: Any) -> pa.Table:
+        next(made)
+        return update_table(*given)
+
+    monkeypatch.setattr(dml, "update_table", counted)
+    shop.execute("BEGIN")
+    for number in range(2, 66):
+        shop.execute("INSERT INTO orders VALUES (?, 'bob', 1)", (number,))
+    shop.execute("SAVEPOINT s")
+    shop.execute("DELETE FROM orders WHERE id > 33")
+    assert rows(shop, "SELECT count(*), max(id) FROM orders") == [(33, 33)]
+    shop.execute("ROLLBACK TO s")
+    assert rows(shop, "SELECT count(*), max(id) FROM orders") == [(65, 65)]
+    shop.execute("COMMIT")
+    assert next(made) < 4 * 64, "each write once to be read, once more after the rollback, once to be sealed"
+    with pytest.raises(IntegrityError, match="duplicate key"):
+        shop.execute("INSERT INTO orders VALUES (65, 'bob', 1)")

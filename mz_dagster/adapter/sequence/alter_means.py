@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.block_definitions import NoPartOfBlock
 from mz_dagster.adapter.connection_users import check_users
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.definition import define
@@ -61,7 +61,7 @@ def alter_means(context: Context, statement: AlterMeans, _: Sequence[object]) ->
 
 def _named(names: Names, statement: AlterMeans, kind: str) -> ObjectRow | None:
     if names.block() is not None:
-        raise ActiveTransaction(
+        raise NoPartOfBlock(
             f"ALTER {kind.upper()} cannot run inside a transaction block",
             hint="Execute it before BEGIN, or commit first.",
         )

@@ -72,7 +72,7 @@ class Context:
         now_ms = self.engine.clock.now_ms() if block is None else block.began_ms
         return self.variables.circumstances(now_ms, self.facts)
 
-    def begin(self, modes: TransactionModes) -> None:
+    def begin(self, modes: TransactionModes, *, is_implicit: bool = False) -> None:
         """Opens a transaction block."""
         variables, engine = self.variables, self.engine
         variables.begin(
@@ -82,17 +82,18 @@ class Context:
                 read_only=variables.read_only if modes.read_only is None else modes.read_only,
                 began_ms=engine.clock.now_ms(),
                 idle_timeout_ms=engine.project.idle_transaction_ms,
+                is_implicit=is_implicit,
             )
         )
 
     def block(self, statement: Statement) -> Transaction:
-        """Returns the block that is open.
+        """Returns the block that BEGIN has opened.
 
         Raises:
             NoActiveTransaction: There is none.
         """
         block = self.variables.transaction
-        if block is None:
+        if block is None or block.is_implicit:
             raise NoActiveTransaction(f"{command(statement)} can only be used in transaction blocks", hint="BEGIN.")
         return block
 

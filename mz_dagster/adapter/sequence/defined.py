@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mz_dagster.adapter.block_definitions import ActiveTransaction
+from mz_dagster.adapter.block_definitions import NoPartOfBlock
 from mz_dagster.adapter.names import Names
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.notices import tell
@@ -11,9 +11,9 @@ from mz_dagster.sql.errors import UndefinedTable, UndefinedType
 
 
 def refuse_in_block(names: Names, what: str, hint: str = "Execute it before BEGIN, or commit first.") -> None:
-    """Raises ActiveTransaction if a transaction block is open."""
+    """Raises NoPartOfBlock if a transaction block is open."""
     if names.block() is not None:
-        raise ActiveTransaction(
+        raise NoPartOfBlock(
             f"{what} cannot run inside a transaction block",
             detail="Others would see what it defines before the transaction commits.",
             hint=hint,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.notices import tell
@@ -23,7 +24,13 @@ def refresh(context: Context, statement: Refresh, _: Sequence[object]) -> Result
 
 
 def maintain(context: Context, statement: Maintenance, _: Sequence[object]) -> Result:
-    """Tells that there is nothing to do, once it is clear that what the statement names is there."""
+    """Tells that there is nothing to do, once it is clear that what the statement names is there.
+
+    Raises:
+        ActiveTransaction: It is VACUUM, in a block, which is no statement of one in PostgreSQL.
+    """
+    if statement.what == "VACUUM" and context.variables.transaction is not None:
+        raise ActiveTransaction("VACUUM cannot run inside a transaction block", hint="COMMIT first.")
     for name in statement.tables:
         context.names.object(name)
     tell(_BY_ITSELF[statement.what])

@@ -17,7 +17,7 @@ def set_setting(context: Context, statement: SetSetting, _: Parameters) -> Resul
 
 def set_transaction(context: Context, statement: SetTransaction, _: Parameters) -> Result:
     """Sets the modes of the block that is open, or of those to come."""
-    if not statement.of_session:
+    if not statement.of_session and context.variables.transaction is None:
         context.block(statement)
     context.variables.set_modes(statement.modes, of_session=statement.of_session)
     return Result("SET")

@@ -10,24 +10,31 @@ from mz_dagster.sql import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo
 
 
 def begin(context: Context, statement: Begin, _: Parameters) -> Result:
-    """Opens a transaction block; within one, nothing is done, as in PostgreSQL."""
+    """Opens a transaction block, or makes an implicit one last; within another, nothing is done, as in PostgreSQL."""
     block = context.variables.transaction
     if block is None:
         context.begin(statement.modes)
+        return Result(command(statement))
+    with context.failing():
+        block.begin_statement(queries=False)
+        if block.is_implicit:
+            context.variables.set_modes(statement.modes, of_session=False)
+    if block.is_implicit:
+        block.is_implicit = False
     else:
-        with context.failing():
-            block.begin_statement(queries=False)
         warn("there is already a transaction in progress", "25001")
     return Result(command(statement))
 
 
 def end(context: Context, statement: Commit | Rollback, _: Parameters) -> Result:
-    """Ends a transaction block; where there is none, nothing is done, as in PostgreSQL."""
+    """Ends a transaction block, an implicit one with a warning; where there is none, there is only that."""
     variables, block = context.variables, context.variables.transaction
-    if block is None:
+    if block is None or block.is_implicit:
         if statement.chain:
-            context.block(statement)
+            with context.failing():
+                context.block(statement)
         warn("there is no transaction in progress", "25P01")
+    if block is None:
         return Result("COMMIT" if isinstance(statement, Commit) else "ROLLBACK")
     commits = isinstance(statement, Commit) and not block.is_failed
     if commits:
