@@ -17,6 +17,7 @@ from sqlglot import exp
 from mz_dagster.functions import (
     CastContext,
     Failure,
+    OpenParameter,
     Unknown,
     cast,
     common_type,
@@ -25,7 +26,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.scalars.scalar import Literal, Scalar
-from mz_dagster.scalars.types import BOOL, FLOAT8, UNCONSTRAINED, Kind, ScalarType, numeric
+from mz_dagster.scalars.types import BOOL, FLOAT8, TEXT, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, is_prefixed, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
@@ -258,7 +259,9 @@ class Expressions(ExpressionBinder):
         if tested == "null":
             rows = row_nodes(node.this)
             argument = self.bind(node.this)
-            if not isinstance(argument, Unknown) and argument.type.kind is Kind.RECORD and (rows is None or rows):
+            if isinstance(argument, OpenParameter):
+                argument = Literal(None, TEXT)  # which says nothing of its type
+            elif not isinstance(argument, Unknown) and argument.type.kind is Kind.RECORD and (rows is None or rows):
                 return null_test(argument, negated=negated)
         else:
             argument = self.boolean(node.this, f"IS {'NOT ' if negated else ''}{tested.upper()}")
