@@ -134,6 +134,7 @@ class Budget:
         small_rows: A collection of more updates is read and merged by Spark.
         ingested_bytes: Files of a source with more in a step are decoded by Spark.
         ingested_rows: And so are Parquet files of more rows, which hardly take a byte each where they are alike.
+        text_bytes: Of a file of more lines so many bytes are decoded at a time, which take six times as much meanwhile.
         searched_rows: In more updates a lookup by key is Spark's, whose two jobs are faster then.
         young_rows: More updates than this are not merged in this process, after a step or when they are quiet.
         merged_parts: A merge takes so many batches together at least, so that a shard of a commit a second is not
@@ -239,6 +240,7 @@ class Budget:
     small_rows: int = 100_000
     ingested_bytes: int = 160_000_000
     ingested_rows: int = 1_000_000
+    text_bytes: int = 8_000_000
     searched_rows: int = 400_000
     young_rows: int = 100_000
     merged_parts: int = 4

@@ -74,7 +74,7 @@ def read(content: bytes, key: tuple[str, ...] | None) -> list[tuple[Any, ...]]:
             dict(one.malformed), dict(one.value_malformed), set(one.null_keys), set(one.deleted),
             [dict(faults) for faults in one.faults],
         )
-        for one in json_lines.cells_of_json(content, COLUMNS, key)
+        for one in json_lines.cells_of_json([content], COLUMNS, key)
     ]  # fmt: skip
 
 

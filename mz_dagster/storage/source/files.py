@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import pyarrow as pa
 
+from mz_dagster.budget import budget
 from mz_dagster.catalog import Binding, BoundFile, shard_names
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import OperationalError
@@ -35,12 +36,14 @@ from mz_dagster.storage.source import avro_files, orc_files
 from mz_dagster.storage.source.avro_changes import lines_of_avro
 from mz_dagster.storage.source.compression import blocks, codec_of, most_held
 from mz_dagster.storage.source.csv_header import LONGEST_HEADER, read_header
+from mz_dagster.storage.source.described import is_of_lines
 from mz_dagster.storage.source.errors import BoundFileChanged
 from mz_dagster.storage.source.file_place import FilePlace, Listing
 from mz_dagster.storage.source.folder import InFolder
 from mz_dagster.storage.source.parquet_schema import check_pages, read_schema, row_count
 from mz_dagster.storage.source.partition_folders import check_partition
 from mz_dagster.storage.source.source import Envelope, Gain, Ledger, RecordSource
+from mz_dagster.storage.source.whole_lines import whole_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -396,7 +399,7 @@ class FileSource(RecordSource):
     def read_here(self, bindings: Sequence[Binding]) -> pa.Table:
         """Returns the records of the bound files, as `read` does, decoded in this process and in ingestion order.
 
-        `mz_block` is missing: a file is read in one piece.
+        `mz_block` is missing: a file's lines are read one after the other.
 
         Raises:
             BoundFileChanged: A bound file is gone or has another content.
@@ -439,18 +442,31 @@ class FileSource(RecordSource):
                     found += avro_files.row_count(opened) if is_avro else orc_files.row_count(opened, file.path)
         return found
 
-    def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, bytes]]:
+    def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, Iterator[bytes]]]:
         for tick, file in files:
-            yield tick, file.path, self._content(file)
+            yield tick, file.path, self._pieces(file)
             advance(file.size, "bytes")  # whoever took it has decoded it
+
+    def _pieces(self, bound: BoundFile) -> Iterator[bytes]:
+        """Yields what a bound file holds, whose bytes are those that were bound: of many lines some at a time.
+
+        So what is in memory of a file does not grow with it. That it was not changed meanwhile is known at the end.
+        """
+        is_compressed = codec_of(bound.path, self.format) is not None
+        if not is_of_lines(self.format) or (bound.size <= budget().text_bytes and not is_compressed):
+            yield self._content(bound)
+            return
+        with self._fetched(bound) as folder:
+            yield from whole_lines(self._blocks(folder, bound), budget().text_bytes)
+            if self.place.folder is not None:  # else it was a copy
+                _compare(bound, self.place.hashed(bound.path))
 
     def _content(self, bound: BoundFile) -> bytes:
         """Returns what a bound file holds, whose bytes are those that were bound."""
         content = self.place.read(bound.path)
         _compare(bound, None if content is None else BoundFile(bound.path, len(content), sha256(content).hexdigest()))
         assert content is not None, "there is none only where it is not as it was bound"
-        is_plain = self._read_as == self.format and codec_of(bound.path, self.format) is None
-        return content if is_plain else b"".join(self._held_in(BytesIO(content), bound))
+        return content if self._read_as == self.format else b"".join(self._held_in(BytesIO(content), bound))
 
     def _hash(self, path: str, listing: Listing) -> BoundFile | None:
         now, seen = listing.look(path), self._hashed.get(path)

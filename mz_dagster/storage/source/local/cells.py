@@ -6,7 +6,7 @@ a deletion, is by the row's position in the portion.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -42,28 +42,39 @@ class Cells:
     places: Mapping[int, str] = field(default_factory=dict)
 
 
-def text_lines(content: bytes) -> Iterator[tuple[int, str | None]]:
+def text_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, str | None]]:
     """Yields the lines of a file with their numbers, from 1; None for one that is no text.
 
     A line ends with a line feed, or with a carriage return and a line feed; the last one may end without.
+
+    Args:
+        pieces: What the file holds, each of whole lines.
     """
-    content = content.removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\n")
-    if not content:
+    number = 0
+    for place, piece in enumerate(pieces):
+        for line in _lines(piece if place else piece.removeprefix(_BYTE_ORDER_MARK)):
+            number += 1
+            yield number, line
+
+
+def _lines(piece: bytes) -> Iterator[str | None]:
+    if not piece:
         return
+    piece = piece.removesuffix(b"\n")
     try:
-        whole: str | None = None if b"\0" in content else content.decode()
+        whole: str | None = None if b"\0" in piece else piece.decode()
     except UnicodeDecodeError:
         whole = None
     if whole is not None:
-        for number, line in enumerate(whole.split("\n"), 1):
-            yield number, line.removesuffix("\r")
+        for line in whole.split("\n"):
+            yield line.removesuffix("\r")
         return
-    for number, raw in enumerate(content.split(b"\n"), 1):
+    for raw in piece.split(b"\n"):
         try:
             text = None if b"\0" in raw else raw.decode()
         except UnicodeDecodeError:
             text = None
-        yield number, None if text is None else text.removesuffix("\r")
+        yield None if text is None else text.removesuffix("\r")
 
 
 def texts(columns: Sequence[Sequence[str | None]]) -> list[pa.Array]:

@@ -5,7 +5,7 @@ Many are read at once (`json_columns`); what is to be read by itself, a line by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, islice
 
 import pyarrow as pa
@@ -22,12 +22,12 @@ _BLANKS = " \t\r"
 
 
 def cells_of_json(
-    content: bytes, columns: Sequence[Column], key: Sequence[str] | None, *, debezium: bool = False
+    pieces: Iterable[bytes], columns: Sequence[Column], key: Sequence[str] | None, *, debezium: bool = False
 ) -> Iterator[Cells]:
     """Yields the cells of lines that are rows; with `key`, a key with its value, or a change that Debezium writes."""
     forms = [json_record.form_of(column.type) for column in columns]
     read = json_record.reader([column.name for column in columns], forms, key, debezium=debezium)
-    lines = ((number, line) for number, line in text_lines(content) if line is None or line.strip(_BLANKS))
+    lines = ((number, line) for number, line in text_lines(pieces) if line is None or line.strip(_BLANKS))
     while portion := list(islice(lines, PORTION_ROWS)):
         yield _cells(portion, columns, key, read, by_columns=not debezium)
 

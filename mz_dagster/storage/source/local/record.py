@@ -38,12 +38,12 @@ def record_schema(source: Described) -> pa.Schema:
     return pa.schema([*data, *place, ("mz_deleted", pa.bool_()), ("mz_error", pa.string()), *said])
 
 
-def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> pa.Table:
+def record_table(source: Described, files: Iterable[tuple[int, str, Iterator[bytes]]]) -> pa.Table:
     """Returns the records of files, in their order.
 
     Args:
         source: What they are files of.
-        files: Tick, path and content of each, by tick and path.
+        files: Tick, path and content of each, by tick and path: of a file of lines in pieces of whole ones.
 
     Raises:
         SourceUnreadable: A file is not of the source's format and columns.
@@ -51,8 +51,8 @@ def record_table(source: Described, files: Iterable[tuple[int, str, bytes]]) -> 
     schema = record_schema(source)
     portions = [
         pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
-        for tick, path, content in files
-        for cells in _with_partition(source, path, _cells(source, path, content))
+        for tick, path, pieces in files
+        for cells in _with_partition(source, path, _cells(source, path, pieces))
     ]
     return pa.concat_tables([schema.empty_table(), *portions])
 
@@ -72,16 +72,18 @@ def _with_partition(source: Described, path: str, cells: Iterator[Cells]) -> Ite
         yield replace(one, columns=columns, faults=faults)
 
 
-def _cells(source: Described, path: str, content: bytes) -> Iterator[Cells]:
-    columns = source.file_columns
-    if not content:
-        return iter(())
+def _cells(source: Described, path: str, pieces: Iterator[bytes]) -> Iterator[Cells]:
+    columns, first = source.file_columns, next(pieces, b"")
+    if not first:
+        return
+    pieces = chain([first], pieces)
     if source.format == "json":
-        return cells_of_json(content, columns, source.key, debezium=source.debezium)
-    if source.format == "csv":
-        return cells_of_csv(content, columns, read_header(_NOWHERE, path, columns, content))
-    read_schema(_NOWHERE, path, columns, content)
-    return cells_of_parquet(content, path, columns)
+        yield from cells_of_json(pieces, columns, source.key, debezium=source.debezium)
+    elif source.format == "csv":
+        yield from cells_of_csv(pieces, columns, read_header(_NOWHERE, path, columns, first))
+    else:
+        read_schema(_NOWHERE, path, columns, first)
+        yield from cells_of_parquet(b"".join(pieces), path, columns)
 
 
 def _records(source: Described, cells: Cells, tick: int, path: str) -> list[pa.Array]:
