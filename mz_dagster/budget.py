@@ -26,14 +26,16 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 
+from mz_dagster.allocators import keep_little
+
 #: More than this process holds of anything; Spark's LIMIT takes one more, and no more than that.
 _NEVER_REACHED = 2**31 - 2
 
 
 #: Of fewer rows than these are put together here, however little memory there is.
 _LEAST_ROWS = 2_000_000
-#: Unless a process was told that it has little: a row of twenty columns takes a few forms of 16 bytes a cell.
-_LEAST_ROWS_OF_A_LIMIT = 200_000
+#: Unless a process was told how much it may take: a row of twenty columns takes 320 bytes, and a few forms of that.
+_BYTES_OF_A_ROW = 1_024
 
 
 def _hot_bytes() -> int:
@@ -41,19 +43,32 @@ def _hot_bytes() -> int:
 
 
 def _decoded_bytes() -> int:
-    return _memory() // 4 * 3
+    # What is mapped counts as taken, although the system may have it back at any time.
+    return _memory() // 4 * (3 if _limit is None else 1)
 
 
 def _returned_bytes() -> int:
-    return _memory() // 2
+    return _memory() // (2 if _limit is None else 4)
 
 
 def _first_times() -> int:
-    return max(10, _memory() >> 28)
+    return max(10 if _limit is None else 5, _memory() >> 28)
+
+
+def _portion_rows() -> int:
+    return min(_memory() >> 14, 500_000)
+
+
+def _portion_cells() -> int:
+    return min(_memory() >> 9, 16_000_000)
 
 
 def _frame_rows() -> int:
     return max(_least_rows(), min(_memory() >> 13, 20_000_000))
+
+
+def _made_rows() -> int:
+    return min(_least_rows(), 1_000_000)
 
 
 def _held_rows() -> int:
@@ -64,8 +79,20 @@ def _decoded_cells() -> int:
     return max(15 * _least_rows(), min(_memory() >> 7, 1_000_000_000))
 
 
+def _ingested_bytes() -> int:
+    return min(_memory() >> 2, 320_000_000)
+
+
+def _inlined_memory() -> int:
+    return min(_memory() >> 5, 1 << 26)
+
+
+def _written_updates() -> int:
+    return min(_least_rows(), 500_000)
+
+
 def _least_rows() -> int:
-    return _LEAST_ROWS if _limit is None else _LEAST_ROWS_OF_A_LIMIT
+    return _LEAST_ROWS if _limit is None else min(_LEAST_ROWS, _memory() // _BYTES_OF_A_ROW)
 
 
 #: How many bytes of memory this process may take, if somebody said.
@@ -100,8 +127,9 @@ class Budget:
             makes 540,000 updates.
         first_times: Of a plan from the beginning, a first load's or a query's, up to so many times as many updates are
             read here, if scalars have kernels: by default one for each 256 MiB of memory, of which they take a
-            sixteenth then, if five columns of 16 bytes are used of each; at least 10.
-        portion_rows: What is linear in a collection of more is computed in portions of so many.
+            sixteenth then, if five columns of 16 bytes are used of each; at least 10, or 5 of a process that was told.
+        portion_rows: What is linear in a collection of more is computed in portions of so many: by default one for each
+            16 KiB of memory, at most 500,000.
         portion_cells: Of fewer, if more cells than these would be made of a portion on the way.
         least_portion_rows: A portion of fewer rows is not cut any more.
         numbered_rows: Fewer rows cost less to sort than to look at for what numbers of theirs may spare.
@@ -109,7 +137,8 @@ class Budget:
         compared_updates: Of more updates that a query reads as they are Arrow looks whether they have to be summed.
         unmatched_rows: Of a changed file's rows fewer that were left over are not looked up: they are summed as fast.
         frame_rows: More rows are not put together here, nor groups kept: by default one for each 8 KiB of memory, as a
-            few forms of a row of twenty columns take; at least two million.
+            few forms of a row of twenty columns take; at least two million, or one for each KiB of what a process was
+            told that it may take.
         joined_rows: More rows are not made in this process by one join; by default as `frame_rows`.
         joined_at_once: Of more, made of updates that take rows back at several times, fewer times are joined at once.
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
@@ -132,7 +161,7 @@ class Budget:
         due_rows: Of more updates of a temporal filter's state Spark finds the next that falls due: three integers of
             each are read, batch by batch.
         small_rows: A collection of more updates is read and merged by Spark.
-        ingested_bytes: Files of a source with more in a step are decoded by Spark.
+        ingested_bytes: Files of a source with more in a step are decoded by Spark: a fourth of memory, at most 320 MB.
         ingested_rows: And so are Parquet files of more rows, which hardly take a byte each where they are alike.
         text_bytes: Of a file of more lines so many bytes are decoded at a time, which take six times as much meanwhile.
         searched_rows: In more updates a lookup by key is Spark's, whose two jobs are faster then.
@@ -145,12 +174,13 @@ class Budget:
         inlined_rows: A batch of up to so many updates is stored in the catalog, in the transaction that seals it, where
             the settings do not say. Lists of batches stay short by merges, which this makes cheap.
         inlined_bytes: If it takes no more than so many bytes there.
-        inlined_memory: How many bytes of such batches a process keeps in memory.
+        inlined_memory: How many bytes of such batches a process keeps in memory, at most a part in 32 of it.
         hot_bytes: How many bytes of the columns of data files that are read again a process keeps in memory: by default
             an eighth of what this machine has, between 256 MiB and 4 GiB. What joins look up whole may take an eighth
             of that besides.
         decoded_bytes: How many bytes of such columns of large files are on disk, for all processes to map: by default
-            three quarters of what memory this machine has, as what is mapped should be found there.
+            three quarters of what memory this machine has, as what is mapped should be found there; a quarter of what a
+            process was told that it may take, of which that is a part.
         decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
@@ -211,14 +241,15 @@ class Budget:
         shared_hydrations: Unless so many collections hydrate: then workers begin at once, even in a process that has
             not stepped before.
         shared_updates: And so is what more updates change the inputs of.
-        returned_bytes: Of a query's rows, each as often as it is there, no more bytes are made: half of memory.
+        returned_bytes: Of a query's rows, each as often as it is there, no more bytes are made: half of memory, or a
+            quarter of what a process was told.
     """
 
     evaluated_updates: int = 200_000
     step_times: int = 5
     first_times: int = field(default_factory=_first_times)
-    portion_rows: int = 500_000
-    portion_cells: int = 16_000_000
+    portion_rows: int = field(default_factory=_portion_rows)
+    portion_cells: int = field(default_factory=_portion_cells)
     least_portion_rows: int = 10_000
     numbered_rows: int = 500
     narrowed_cells: int = 1_000
@@ -227,9 +258,9 @@ class Budget:
     frame_rows: int = field(default_factory=_frame_rows)
     joined_rows: int = field(default_factory=_frame_rows)
     joined_at_once: int = 100_000
-    made_rows: int = 1_000_000
+    made_rows: int = field(default_factory=_made_rows)
     compared_rows: int = 1_000
-    scalar_rows: int = 1_000_000
+    scalar_rows: int = field(default_factory=_made_rows)
     fetched_rows: int = 200_000
     whole_rows: int = 20_000
     versioned_rows: int = field(default_factory=_frame_rows)
@@ -238,18 +269,18 @@ class Budget:
     serial_rows: int = 20_000
     due_rows: int = 2_000_000
     small_rows: int = 100_000
-    ingested_bytes: int = 160_000_000
+    ingested_bytes: int = field(default_factory=_ingested_bytes)
     ingested_rows: int = 1_000_000
     text_bytes: int = 8_000_000
     searched_rows: int = 400_000
     young_rows: int = 100_000
     merged_parts: int = 4
     young_parts: int = 16
-    written_updates: int = 500_000
+    written_updates: int = field(default_factory=_written_updates)
     first_updates: int = field(default_factory=_frame_rows)
     inlined_rows: int = 1_000
     inlined_bytes: int = 65_536
-    inlined_memory: int = 67_108_864
+    inlined_memory: int = field(default_factory=_inlined_memory)
     hot_bytes: int = field(default_factory=_hot_bytes)
     decoded_bytes: int = field(default_factory=_decoded_bytes)
     decoded_rows: int = 4_096
@@ -420,10 +451,16 @@ def limit_memory(most: int | None) -> None:
     if most is None or (_limit is not None and _limit <= most):
         return
     _limit = most
+    keep_little()
     before, _default = _default, Budget()
     _engines = _alone()
     if _in_force is before:
         _in_force = _default
+
+
+def memory_limit() -> int | None:
+    """Returns how many bytes of memory this process may take, None if nobody said."""
+    return _limit
 
 
 @contextmanager

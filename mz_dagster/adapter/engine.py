@@ -154,7 +154,7 @@ class Engine:
         self.project = project
         self.clock = clock
         self.holder = holder or f"{socket.gethostname()} process {os.getpid()}"
-        limit_memory(project.memory)
+        limit_memory(project.process_memory)
         check_place(project.state)
         make_private_folder(project.state)
         place = project.shard_place()

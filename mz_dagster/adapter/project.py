@@ -38,6 +38,10 @@ SETTINGS_FILE = "mz.toml"
 #: A variable of the environment that overrides the setting `engine` of the file.
 ENGINE_VARIABLE = "MZ_ENGINE"
 STATE_FOLDER = ".mz"
+#: A process and its workers take at least so much each, or there are none.
+_LEAST_SHARED = 1 << 30
+#: Between what the heap of a Spark that is started here is, where it follows from the setting `memory`.
+_HEAPS = 1 << 30, 4 << 30
 
 
 class FolderNotAllowed(ProgrammingError):
@@ -79,7 +83,8 @@ class Project:
         warm_runs: Whether Dagster's runs start in workers forked from a warm process, where that works: under Linux.
         engine: Who computes, where a session does not say otherwise.
         workers: How many processes compute beside one that steps again and again, where many views have work.
-        memory: How many bytes a process that opens the project may take; None for what the machine has.
+        memory: How many bytes a process that opens the project may take, with its workers; None for what the machine
+            has.
         strict: Whether a file that is wrong keeps Dagster from loading the project.
         inlining: Which batches are stored in the catalog; None for those that the budget says.
         hot_bytes: How many bytes of what is read again and again a process keeps in memory; None for what the budget
@@ -146,7 +151,18 @@ class Project:
             probe_dir=self.state,
             start_seconds=self.spark.start_ms / 1000,
             idle_seconds=None if self.spark.idle_ms is None else self.spark.idle_ms / 1000,
+            driver_memory=_heap(self.memory),
         )
+
+    @property
+    def most_workers(self) -> int:
+        """How many workers a process has at most: so many as find room in memory, beside the process itself."""
+        return self.workers if self.memory is None else min(self.workers, max(self.memory // _LEAST_SHARED - 1, 0))
+
+    @property
+    def process_memory(self) -> int | None:
+        """How many bytes a process may take, and each of its workers; None for what the machine has."""
+        return None if self.memory is None else self.memory // (1 + self.most_workers)
 
     def decoded_files(self) -> DecodedFiles | None:
         """Returns what keeps decoded columns of data files on disk, anew at each call; None if none are to be there."""
@@ -331,3 +347,9 @@ def _local_path(uri: str) -> str:
 def _quoted(text: str) -> str:
     """Returns a text as TOML has it."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def _heap(memory: int | None) -> str:
+    """Returns the heap of a Spark that is started here, where a process may take so much memory."""
+    least, most = _HEAPS
+    return f"{max(least, most if memory is None else min(memory, most)) >> 20}m"

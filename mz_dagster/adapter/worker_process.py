@@ -35,10 +35,10 @@ def workers_of(project: Project) -> WorkerProcesses | None:
 
     What a process may keep in memory is divided among them.
     """
-    if project.workers == 0:
+    if project.most_workers == 0:
         return None
     hot = process_budget().hot_bytes if project.hot_bytes is None else project.hot_bytes
-    return WorkerProcesses(WorkerSetup(project.workers, _MODULE, Opens(project, hot // project.workers)))
+    return WorkerProcesses(WorkerSetup(project.most_workers, _MODULE, Opens(project, hot // project.most_workers)))
 
 
 def main(socket: int) -> None:
@@ -55,7 +55,7 @@ def main(socket: int) -> None:
     connection = Connection(socket)
     number, opens = connection.recv()
     project: Project = opens.project
-    limit_memory(project.memory)
+    limit_memory(project.process_memory)
     catalog = Catalog.open_made(project.catalog_url)
     if catalog is None:
         return  # it was removed meanwhile

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
+
+from mz_dagster.adapter import Project
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Opens projects one after the other, and tells of each what the budget is then.
@@ -24,7 +29,7 @@ for root in sys.argv[1:]:
 
 def project(root: Path, memory: int | None) -> str:
     root.mkdir()
-    (root / "mz.toml").write_text("" if memory is None else f"[project]\nmemory = {memory}\n")
+    (root / "mz.toml").write_text("" if memory is None else f"[project]\nworkers = 0\nmemory = {memory}\n")
     return str(root)
 
 
@@ -40,6 +45,23 @@ def test_the_budget_of_a_process_follows_from_its_memory_and_the_least_holds(tmp
         check=True,
     )
     machine, four, *others = [[int(one) for one in line.split()] for line in told.stdout.splitlines()]
-    assert four == [1 << 29, 3 << 30, 2 << 30, 524_288, 33_554_432]
-    assert others == [[1 << 27, 3 << 28, 1 << 29, 200_000, 8_388_608]] * 3
+    assert four == [1 << 29, 1 << 30, 1 << 30, 2_000_000, 33_554_432]
+    assert others == [[1 << 27, 1 << 28, 1 << 28, 1_048_576, 8_388_608]] * 3
     assert all(few <= many for few, many in zip(four, machine, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("memory", "workers", "expected"),
+    [
+        (None, 3, (3, None, "4096m")),
+        (1 << 29, 3, (0, 1 << 29, "1024m")),
+        (2 << 30, 3, (1, 1 << 30, "2048m")),
+        (16 << 30, 3, (3, 4 << 30, "4096m")),
+        (16 << 30, 0, (0, 16 << 30, "4096m")),
+    ],
+)
+def test_a_process_its_workers_and_a_spark_have_their_shares(
+    tmp_path: Path, memory: int | None, workers: int, expected: tuple[int, int | None, str]
+) -> None:
+    one = replace(Project.load(tmp_path), memory=memory, workers=workers)
+    assert (one.most_workers, one.process_memory, one.spark_config().driver_memory) == expected

@@ -150,5 +150,10 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "storage/table_place.py:_LONGEST_REASON",
     ),
     "what is sealed alone or together, whoever computes": ("adapter/dml.py:_FEW",),
+    "how memory is shared by processes, and had from the system": (
+        "adapter/project.py:_LEAST_SHARED",
+        "allocators.py:_HAD_BY_ITSELF",
+        "allocators.py:_KEPT_AT_THE_END",
+    ),
     "what a row takes at least, to know what a result takes": ("compute/snapshot/peek.py:_LEAST_ROW_BYTES",),
 }

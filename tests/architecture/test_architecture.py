@@ -37,6 +37,7 @@ LAYERS = (
 )
 #: Top-level modules below all layers.
 GROUND = {
+    "allocators",
     "budget",
     "errors",
     "notices",

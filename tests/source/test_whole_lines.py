@@ -22,7 +22,8 @@ from tests.source.landing import bind, drop
 COLUMNS = (Column("id", INT4, nullable=False), Column("name", TEXT))
 #: Blank lines, what is malformed, a carriage return, bytes that are no text, a mark at the beginning, no end.
 CONTENTS: dict[Format, bytes] = {
-    "json": b'\xef\xbb\xbf{"id": 1, "name": "a \xc3\xa9"}\n\n\n{"id": "x"}\r\n{"id": \xff}\n{"id": 3, "name": "\0"}\n{"id": 4}',
+    "json": b'\xef\xbb\xbf{"id": 1, "name": "\xc3\xa9"}\n\n\n'
+    b'{"id": "x"}\r\n{"id": \xff}\n{"id": 3, "name": "\0"}\n{"id": 4}',
     "csv": b'\xef\xbb\xbfname,id\n"a \xc3\xa9",1\n\n\n,x\r\n\xff,2\n"b,c",3\n"",4',
 }
 

@@ -5,13 +5,18 @@ not: they share one interpreter, and each gives its lock away at every kernel, a
 for it again. With two, one can go on while the other reads or is in a long kernel (`docs/performance.md` has the
 figures of one, two and four). What is in memory at once is that of two, besides.
 
-Little updates that meet what is in memory are in short kernels only; they have their turn alone.
+Little updates that meet what is in memory are in short kernels only; they have their turn alone. So has everyone where
+somebody said how much memory the process may take: what is in memory at once is that of one then, and who has computed
+gives back what is free.
 """
 
 from __future__ import annotations
 
 from threading import Lock, Semaphore
 from types import TracebackType
+
+from mz_dagster.allocators import return_freed
+from mz_dagster.budget import memory_limit
 
 #: How many collections of a step compute in this process at the same time.
 _AT_ONCE = 2
@@ -42,7 +47,8 @@ class Turn:
 
     def __init__(self, turns: Turns, *, is_alone: bool = False) -> None:
         self._turns = turns
-        self._share = _AT_ONCE if is_alone else 1
+        self._is_limited = memory_limit() is not None
+        self._share = _AT_ONCE if is_alone or self._is_limited else 1
         self._lock = Lock()
         self._has = False
 
@@ -63,4 +69,6 @@ class Turn:
         with self._lock:
             had, self._has = self._has, False
         if had:
+            if self._is_limited:
+                return_freed()
             self._turns.free.release(self._share)

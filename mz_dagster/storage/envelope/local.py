@@ -6,9 +6,11 @@ remains for each record is a look into two lists.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import groupby
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,12 +44,10 @@ def upserts(records: pa.Table, prior: pa.Table | None, *, columns: Sequence[Colu
     states = new if prior is None else pa.concat_tables([prior.select([*names, ERROR]).cast(new.schema), new])
     first = len(states) - len(new)
     keys = _numbered([states.column(name) for name in key], zeros_are_one=True)
-    numbers = _numbered(states.columns, zeros_are_one=False)
+    numbers: list[int] | None = None  # of whole states, which a first load has hardly any to compare
     held: dict[int, int] = {keys[row]: row for row in range(first)}
     deleted = records.column("mz_deleted").to_pylist()
-    rows: list[int] = []
-    times: list[int] = []
-    diffs: list[int] = []
+    rows, times, diffs = (array("q") for _ in range(3))
     for tick, at_tick in groupby(enumerate(records.column(TIME).to_pylist(), first), key=lambda one: one[1]):
         last = {keys[row]: row for row, _ in at_tick}
         for own, row in last.items():
@@ -55,17 +55,20 @@ def upserts(records: pa.Table, prior: pa.Table | None, *, columns: Sequence[Colu
             after = None if deleted[row - first] else row
             if after is not None:
                 held[own] = after
-                if before is not None and numbers[before] == numbers[after]:
-                    continue
+                if before is not None:
+                    numbers = numbers or _numbered(states.columns, zeros_are_one=False)
+                    if numbers[before] == numbers[after]:
+                        continue
             for state, diff in ((before, -1), (after, 1)):
                 if state is not None:
                     rows.append(state)
                     times.append(tick)
                     diffs.append(diff)
-    changed = states.take(pa.array(rows, pa.int64()))
-    meta = [pa.chunked_array([pa.array(one, pa.int64())]) for one in (times, diffs)]
+    places, *meta = (np.frombuffer(one, np.int64) for one in (rows, times, diffs))
+    is_all = np.array_equal(places, np.arange(len(states)))  # as in a first load; a copy takes as much memory again
+    changed = states if is_all else states.take(pa.array(places))
     data = [changed.column(name) for name in names]
-    return pa.Table.from_arrays([*data, *meta, changed.column(ERROR)], schema=update_schema(columns))
+    return pa.Table.from_arrays([*data, *map(pa.array, meta), changed.column(ERROR)], schema=update_schema(columns))
 
 
 def fresh(records: pa.Table, known: pa.Table | None, *, key: Sequence[str]) -> pa.Table:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 def whole_lines(blocks: Iterable[bytes], enough: int) -> Iterator[bytes]:
-    """Yields what blocks hold in pieces of whole lines, each of so many bytes and a block at most, or of one line.
+    r"""Yields what blocks hold in pieces of whole lines, each of so many bytes and a block at most, or of one line.
 
     Example:
         >>> list(whole_lines([b"a\nb", b"c\nd", b"e"], 1)), list(whole_lines([b"a\n", b"b\n"], 9))

@@ -1,0 +1,47 @@
+"""What allocators keep of memory that was freed, and how the system gets it back.
+
+A process that has done much keeps much: the C library keeps an arena for each thread that allocates, and Arrow's
+allocator a heap. Where somebody said how much memory a process may take, that counts; where nobody did, it makes what
+comes next faster, and is left alone.
+
+On systems without the C library's calls nothing is done for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+#: Parameters of glibc's `mallopt`: from which size memory is freed at the end of the heap, from which it is had from
+#: the system by itself and given back at once, and how many arenas there are.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_KEPT_AT_THE_END = 16 << 20
+_HAD_BY_ITSELF = 1 << 20
+_ARENAS = 2
+
+
+def keep_little() -> None:
+    """Has the C library keep little of what is freed from now on, in this process."""
+    library = _library()
+    if library is not None:
+        library.mallopt(_ARENA_MAX, _ARENAS)
+        library.mallopt(_MMAP_THRESHOLD, _HAD_BY_ITSELF)
+        library.mallopt(_TRIM_THRESHOLD, _KEPT_AT_THE_END)
+
+
+def return_freed() -> None:
+    """Gives back what is free: of Arrow's what this thread had, of the C library's all. It takes some milliseconds."""
+    import pyarrow as pa  # not everybody who limits memory has loaded it
+
+    pa.default_memory_pool().release_unused()
+    library = _library()
+    if library is not None:
+        library.malloc_trim(0)
+
+
+@cache
+def _library() -> Any:
+    """Returns the C library, None if it is not glibc."""
+    found = ctypes.CDLL(None)
+    return found if hasattr(found, "mallopt") and hasattr(found, "malloc_trim") else None
