@@ -36,7 +36,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from mz_dagster.budget import Budget, EngineSetting, budget_of, engine_of
+from mz_dagster.allocators import return_freed
+from mz_dagster.budget import Budget, EngineSetting, budget_of, engine_of, memory_limit
 from mz_dagster.catalog import Batch, BatchId, BatchStats, Catalog, CollectionRow
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.compute.spark.spark_use import SparkUse
@@ -282,6 +283,8 @@ def serve(connection: Connection, worker: Worker) -> None:
             is_busy.clear()
             with sending:
                 connection.send(done)
+            if memory_limit() is not None:
+                return_freed()
 
 
 def _no_spark() -> Any:
