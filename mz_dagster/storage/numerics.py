@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.types import Column, Kind
@@ -70,13 +72,48 @@ def shortened(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
     for name, short in short_names(columns).items():
         position = frame.schema.get_field_index(name)
         values, type_ = frame.column(position), frame.schema.field(position).type
-        end = pa.scalar(Decimal(10 ** (SHORT_DIGITS - type_.scale)), type_)
-        fits = pc.and_(pc.less(values, end), pc.greater(values, pc.negate(end)))
-        nothing = pa.scalar(None, type_)
-        short_values = pc.if_else(fits, values, nothing).cast(pa.decimal128(SHORT_DIGITS, type_.scale))
-        frame = frame.set_column(position, name, pc.if_else(fits, nothing, values))
-        frame = frame.append_column(short, short_values)
+        if all(map(_are_short, values.chunks)):
+            short_values, longs = values, pa.chunked_array([pa.nulls(len(values), type_)])
+        else:
+            end = pa.scalar(Decimal(10 ** (SHORT_DIGITS - type_.scale)), type_)
+            fits = pc.and_(pc.less(values, end), pc.greater(values, pc.negate(end)))
+            nothing = pa.scalar(None, type_)
+            short_values, longs = pc.if_else(fits, values, nothing), pc.if_else(fits, nothing, values)
+        frame = frame.set_column(position, name, longs)
+        frame = frame.append_column(short, of_precision(short_values, SHORT_DIGITS))
     return frame
+
+
+def halves(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the lower and the upper 64 bits of decimals of 128, those of NULLs being any."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    found = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+    return found[:, 0], found[:, 1]
+
+
+def of_precision(values: pa.ChunkedArray, precision: int) -> pa.ChunkedArray:
+    """Returns decimals of 128 bits as those of a precision that all of them fit, at their scale, in the same memory.
+
+    Example:
+        >>> short = pa.chunked_array([[Decimal("1.25"), None]], pa.decimal128(3, 2))
+        >>> of_precision(short.slice(1), 38).type, of_precision(short, 38).to_pylist()
+        (Decimal128Type(decimal128(38, 2)), [Decimal('1.25'), None])
+    """
+    type_ = pa.decimal128(precision, values.type.scale)
+    chunks = [
+        pa.Array.from_buffers(type_, len(one), one.buffers(), one.null_count, one.offset) for one in values.chunks
+    ]
+    return pa.chunked_array(chunks, type_)
+
+
+def _are_short(values: pa.Array) -> bool:
+    """Returns whether no decimal has more than `SHORT_DIGITS` digits; it may say no where what NULLs hide has."""
+    low, high = halves(values)
+    if not len(low):
+        return True
+    ends = -(10**SHORT_DIGITS), 10**SHORT_DIGITS
+    return bool(ends[0] < low.min() and low.max() < ends[1] and np.array_equal(high, low >> 63))
 
 
 def stored_names(names: Iterable[str], columns: Sequence[Column]) -> list[str]:
@@ -99,7 +136,7 @@ def whole(frame: pa.Table, columns: Sequence[Column]) -> pa.Table:
     found = {field.name: (field, values) for field, values in zip(frame.schema, frame.columns, strict=True)}
     for name, short in shorts.items():
         field, longs = found[name]
-        values = found[short][1].cast(field.type)
+        values = of_precision(found[short][1], field.type.precision)
         found[name] = field, values if longs.null_count == len(longs) else pc.coalesce(values, longs)
         del found[short]
     fields, arrays = zip(*found.values(), strict=True)

@@ -139,6 +139,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "compute/step/violations.py:_MOST_EXAMINED",
         "operations/doctor/lists.py:_MOST_GUESSES",
         "operations/doctor/surroundings.py:LEAST_FREE",
+        "storage/consolidation.py:_SAMPLE",
         "storage/source/unchanged_rows.py:_NEAR",
         "storage/source/unchanged_rows.py:_PATIENCE",
         "storage/source/unchanged_rows.py:_RARE",

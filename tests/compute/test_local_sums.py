@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from decimal import Context, Decimal
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from mz_dagster.compute.local.sums import Sums, summed_by_key
+from mz_dagster.compute.local.sums import Sums, added_totals, summed_by_key, totals_by_key
 from mz_dagster.errors import InternalError
 from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, numeric
 from mz_dagster.storage.arrow_schema import update_schema, update_table
@@ -75,6 +76,20 @@ def test_sums_are_those_of_the_definition_whatever_their_size(most: int, seed: i
     assert counted(summed_by_key(changes, state, SUMS)) == reference(given, held)
 
 
+@pytest.mark.parametrize("most", [100, 10**16, 2**63 - 1, 2**63, 10**30])
+@pytest.mark.parametrize("seed", range(6))
+def test_totals_of_portions_are_those_of_all(most: int, seed: int) -> None:
+    chosen = random.Random(seed)
+    given = [(data, 0, diff) for data, _, diff in updates(chosen, chosen.choice([1, 7, 1_000]), most)]
+    # As much goes as came, of one key.
+    given += [((*("b", 9), 5, amount(most)), 0, diff) for diff in (1, -1)]
+    changes = update_table(GIVEN, given)
+    ends = sorted([0, *(chosen.randrange(len(given) + 1) for _ in range(chosen.randrange(4))), len(given)])
+    parts = [totals_by_key(changes[first:end], SUMS, 0) for first, end in pairwise(ends)]
+    assert counted(added_totals(parts, SUMS, 0)) == reference(given, [])
+    assert counted(added_totals([], SUMS, 0)) == Counter()
+
+
 def test_what_is_out_of_range_is_told_here() -> None:
     state = update_table(STATE, [])
     most = Decimal(10**38 - 1).scaleb(-2, Context(prec=60))
@@ -85,5 +100,8 @@ def test_what_is_out_of_range_is_told_here() -> None:
         summed_by_key(update_table(GIVEN, [(("a", 1, 2**62, most), 1, 2)]), state, SUMS)
     least = summed_by_key(update_table(GIVEN, [(("a", 1, -(2**62), 0), 1, 2)]), state, SUMS)
     assert [row[3] for row in counted(least)] == [-(2**63)]
+    half = totals_by_key(update_table(GIVEN, [(("a", 1, 2**62, most), 1, 1)]), SUMS, 1)
+    with pytest.raises(MultiplicityOverflow, match="out of range"):
+        added_totals([half, half], SUMS, 1)
     with pytest.raises(InternalError, match="NULL"):
         summed_by_key(update_table(GIVEN, [(("a", 1, None, most), 1, 1)]), state, SUMS)

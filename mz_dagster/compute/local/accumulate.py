@@ -28,6 +28,11 @@ def accumulate_updates(changes: pa.Table, state: pa.Table, node: Accumulate) -> 
     Raises:
         MultiplicityOverflow: A sum is out of range.
     """
-    schema = update_schema(by_position(node.relation_type))
-    updates = summed_by_key(without_errors(changes), without_errors(state), Sums(node.key_arity, schema))
-    return pa.concat_tables([updates, failed(changes, schema)])
+    sums = sums_of(node)
+    updates = summed_by_key(without_errors(changes), without_errors(state), sums)
+    return pa.concat_tables([updates, failed(changes, sums.schema)])
+
+
+def sums_of(node: Accumulate) -> Sums:
+    """Returns what an operator counts and adds up."""
+    return Sums(node.key_arity, update_schema(by_position(node.relation_type)))

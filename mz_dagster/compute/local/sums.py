@@ -15,6 +15,7 @@ Memory: a few integers for each update and sum.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -22,10 +23,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions.numbers import decimals, halves, integers
+from mz_dagster.compute.local.expressions.numbers import decimals, integers
 from mz_dagster.compute.local.multiplicities import ensured
 from mz_dagster.errors import InternalError
-from mz_dagster.storage.row_numbers import compact, numbered, order_by, whole
+from mz_dagster.storage.numerics import halves
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, whole
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
 #: Integers of 64 bits, or Python's.
@@ -97,6 +99,53 @@ def summed_by_key(changes: pa.Table, state: pa.Table, sums: Sums) -> pa.Table:
     data = [changes.column(place).take(representatives) for place in range(sums.keys)]
     meta = [pa.array(times[at]), pa.array(np.where(is_after, 1, -1)), pa.nulls(len(at), pa.string())]
     return pa.Table.from_arrays([*data, *columns, *meta], schema=sums.schema)
+
+
+def totals_by_key(changes: pa.Table, sums: Sums, time: int) -> pa.Table:
+    """Returns the state of counts and sums of changes that are all taken to be at one time: a row for each key.
+
+    Args:
+        changes: Updates without errors: keys, what is added up, then time, diff and error.
+        sums: What is what.
+        time: The time.
+
+    Raises:
+        MultiplicityOverflow: A sum is out of range.
+    """
+    diffs = _integers(changes.column(DIFF))
+    nothing = np.zeros(0, np.int64)
+    values = []
+    for place, type_ in enumerate(sums.types):
+        own = None if place == 0 else _units(changes.column(sums.keys + place - 1), type_)
+        values.append(_products(diffs, own, nothing, nothing)[0])
+    return _totals(changes, values, sums, time)
+
+
+def added_totals(states: Sequence[pa.Table], sums: Sums, time: int) -> pa.Table:
+    """Returns what several states that `totals_by_key` made come to; raises as it does."""
+    if not states:
+        return sums.schema.empty_table()
+    both = pa.concat_tables(states)
+    ones, nothing = np.ones(len(both), np.int64), np.zeros(0, np.int64)
+    units = (_units(both.column(sums.keys + place), type_) for place, type_ in enumerate(sums.types))
+    return _totals(both, [_products(ones, own, nothing, nothing)[0] for own in units], sums, time)
+
+
+def _totals(rows: pa.Table, values: Sequence[Exact], sums: Sums, time: int) -> pa.Table:
+    """Returns the state of rows that begin with their keys, and of what each adds to their number and the sums."""
+    keys = [whole(rows.column(place)) for place in range(sums.keys)]
+    numbers, count = compact(numbered(keys, len(rows))[0]) if len(rows) else (np.zeros(0, np.int64), 0)
+    totals = []
+    for own in values:
+        total = np.zeros(count, np.int64) if own.dtype != object else np.full(count, 0, object)
+        np.add.at(total, numbers, own)
+        totals.append(total)
+    is_there = np.flatnonzero(_any(totals))
+    of_each = pa.array(firsts(numbers)[is_there])
+    columns = [_stored(total[is_there], type_) for total, type_ in zip(totals, sums.types, strict=True)]
+    ones, times = np.ones(len(is_there), np.int64), np.full(len(is_there), time, np.int64)
+    meta = [pa.array(times), pa.array(ones), pa.nulls(len(is_there), pa.string())]
+    return pa.Table.from_arrays([*(key.take(of_each) for key in keys), *columns, *meta], schema=sums.schema)
 
 
 def _grouped(

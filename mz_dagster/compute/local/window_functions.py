@@ -27,7 +27,7 @@ from mz_dagster.compute.algebra.gathering import TOO_MANY_BYTES
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.elements import are_too_large, arrays, texts
-from mz_dagster.compute.local.expressions.numbers import halves, integers, nulls
+from mz_dagster.compute.local.expressions.numbers import integers, nulls
 from mz_dagster.compute.local.expressions.outcome import Evaluated, as_mask
 from mz_dagster.compute.local.window_frames import FAR, Frames, Integers, Partitions, Span
 from mz_dagster.errors import InternalError
@@ -38,6 +38,7 @@ from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import WindowFunction
 from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.numerics import halves
 from mz_dagster.storage.plain_cells import plain_cells, stored_cells
 from mz_dagster.storage.row_numbers import whole
 

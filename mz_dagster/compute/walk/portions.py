@@ -29,13 +29,14 @@ from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.each_update import of_each_update
 from mz_dagster.compute.algebra.frame import ERROR, META, TIME, positional
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
-from mz_dagster.compute.local.accumulate import accumulate_updates
+from mz_dagster.compute.local.accumulate import accumulate_updates, sums_of
 from mz_dagster.compute.local.content import ContentOperators
 from mz_dagster.compute.local.declined import Declined, TooManyMade
 from mz_dagster.compute.local.error_part import failed
 from mz_dagster.compute.local.join import compacted
 from mz_dagster.compute.local.linear_operators import no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import of_one_sign
+from mz_dagster.compute.local.sums import Sums, added_totals, totals_by_key
 from mz_dagster.compute.walk.operators import Bound, Walk
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
@@ -183,30 +184,56 @@ class ContentWalk(Walk[pa.Table]):
         What came later than the first time, as all does that was loaded since a collection was made, is added up for
         each time, and meets what was there before in the end.
         """
-        timed = _by_time(node)
-        groups, later = plan_schema(node).empty_table(), plan_schema(timed).empty_table()
+        groups, later = _Totals(sums_of(node), self._as_of), _Totals(sums_of(_by_time(node)), self._as_of)
         errors = list[pa.Table]()
         for part in self._portions(node.input, _rows_at_once(node.input)):
-            errors.append(failed(part, groups.schema))
+            errors.append(failed(part, groups.sums.schema))
             part = without_errors(part)
             is_first = pc.equal(part.column(TIME), self._as_of)
             count = pc.sum(is_first).as_py() or 0
             if count:
-                groups = _added(node, part if count == len(part) else part.filter(is_first), groups)
+                groups.add(part if count == len(part) else part.filter(is_first))
             if count < len(part):
                 others = part.filter(pc.invert(is_first)) if count else part
-                later = _added(timed, _with_time(others, node.key_arity, self._as_of), later)
-            if len(groups) + len(later) > budget().frame_rows:
-                raise Declined(f"there are more than {budget().frame_rows} groups")
+                later.add(_with_time(others, node.key_arity, self._as_of))
+            if groups.rows + later.rows > budget().frame_rows and len(groups.all()) + len(later.all()) > (
+                most := budget().frame_rows
+            ):
+                raise Declined(f"there are more than {most} groups")
         ended = []
-        if len(later):
-            ended.append(accumulate_updates(of_one_sign(_as_rows(later, node)), groups, node))
-        return pa.concat_tables([groups, *errors, *ended])
+        if later.rows:
+            ended.append(accumulate_updates(of_one_sign(_as_rows(later.all(), node)), groups.all(), node))
+        return pa.concat_tables([groups.all(), *errors, *ended])
 
 
-def _added(node: Accumulate, changes: pa.Table, groups: pa.Table) -> pa.Table:
-    """Returns groups, all at the first time, to which changes of that time were added."""
-    return summed(pa.concat_tables([groups, accumulate_updates(of_one_sign(changes), groups, node)]))
+class _Totals:
+    """Counts and sums of portions, all at one time, which are added to each other once they have doubled.
+
+    Attributes:
+        sums: What is counted and added up.
+        rows: How many there are of all portions that are not added to each other yet.
+    """
+
+    def __init__(self, sums: Sums, time: int) -> None:
+        self.sums = sums
+        self.rows = 0
+        self._time = time
+        self._parts = list[pa.Table]()
+        self._added = 0
+
+    def add(self, changes: pa.Table) -> None:
+        """Takes a portion's changes in."""
+        self._parts.append(totals_by_key(changes, self.sums, self._time))
+        self.rows += len(self._parts[-1])
+        if self.rows > 2 * max(self._added, budget().least_portion_rows):
+            self.all()
+
+    def all(self) -> pa.Table:
+        """Returns the state of all portions, a row for each key."""
+        if len(self._parts) != 1:
+            self._parts = [added_totals(self._parts, self.sums, self._time)]
+        self._added = self.rows = len(self._parts[0])
+        return self._parts[0]
 
 
 def _by_time(node: Accumulate) -> Accumulate:

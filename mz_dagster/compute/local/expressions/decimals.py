@@ -19,7 +19,6 @@ from mz_dagster.compute.local.expressions.numbers import (
     WideIntegers,
     decimals,
     either,
-    halves,
     product,
     shifted,
     total,
@@ -31,6 +30,7 @@ from mz_dagster.compute.local.expressions.registry import Computed, Kernel, Mask
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.scalars.types import ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
+from mz_dagster.storage.numerics import halves
 
 _LEAST = -(2**63)
 #: The unit of the high part of a sum.

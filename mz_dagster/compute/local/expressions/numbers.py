@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.registry import Mask, Operand
+from mz_dagster.storage.numerics import halves
 from mz_dagster.storage.row_numbers import stored_integers
 
 #: 64-bit integers, or one for all rows.
@@ -47,12 +48,6 @@ def units(values: Operand) -> tuple[Integers, Mask | None]:
     if array.null_count:
         large &= ~nulls(array)
     return low, large if large.any() else None
-
-
-def halves(values: pa.Array) -> tuple[Integers, Integers]:
-    """Returns the lower and the upper 64 bits of decimals of 128."""
-    found = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
-    return found[:, 0], found[:, 1]
 
 
 def decimals(found: Integers, type_: pa.DataType) -> pa.Array:
