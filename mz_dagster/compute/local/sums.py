@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions.numbers import decimals, integers
+from mz_dagster.compute.local.expressions.numbers import are_too_many, decimals, integers, of_halves
 from mz_dagster.compute.local.multiplicities import ensured
 from mz_dagster.errors import InternalError
 from mz_dagster.storage.numerics import halves
@@ -113,11 +113,10 @@ def totals_by_key(changes: pa.Table, sums: Sums, time: int) -> pa.Table:
         MultiplicityOverflow: A sum is out of range.
     """
     diffs = _integers(changes.column(DIFF))
-    nothing = np.zeros(0, np.int64)
-    values = []
+    values: list[Exact | _Halves] = []
     for place, type_ in enumerate(sums.types):
-        own = None if place == 0 else _units(changes.column(sums.keys + place - 1), type_)
-        values.append(_products(diffs, own, nothing, nothing)[0])
+        column = None if place == 0 else changes.column(sums.keys + place - 1)
+        values.append(diffs if column is None else _addends(column, type_, diffs))
     return _totals(changes, values, sums, time)
 
 
@@ -126,26 +125,67 @@ def added_totals(states: Sequence[pa.Table], sums: Sums, time: int) -> pa.Table:
     if not states:
         return sums.schema.empty_table()
     both = pa.concat_tables(states)
-    ones, nothing = np.ones(len(both), np.int64), np.zeros(0, np.int64)
-    units = (_units(both.column(sums.keys + place), type_) for place, type_ in enumerate(sums.types))
-    return _totals(both, [_products(ones, own, nothing, nothing)[0] for own in units], sums, time)
+    diffs = _integers(both.column(DIFF))
+    values = [_addends(both.column(sums.keys + place), type_, diffs) for place, type_ in enumerate(sums.types)]
+    return _totals(both, values, sums, time)
 
 
-def _totals(rows: pa.Table, values: Sequence[Exact], sums: Sums, time: int) -> pa.Table:
+class _Halves(NamedTuple):
+    """Integers of 128 bits: the lower 64 and the upper ones."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+
+
+def _addends(column: pa.ChunkedArray, type_: pa.DataType, diffs: NDArray[np.int64]) -> Exact | _Halves:
+    """Returns what rows add to their sums: integers of 64 bits if no sum can leave these, or else of 128, or any."""
+    array = whole(column)
+    if pa.types.is_decimal(type_) and len(array) < 2**31 and (diffs == 1).all() and not array.null_count:
+        low, high = halves(array)
+        if not np.array_equal(high, low >> 63) and _most(high) * len(high) < 2**62:
+            return _Halves(low, high)
+    nothing = np.zeros(0, np.int64)
+    return _products(diffs, _units(column, type_), nothing, nothing)[0]
+
+
+def _totals(rows: pa.Table, values: Sequence[Exact | _Halves], sums: Sums, time: int) -> pa.Table:
     """Returns the state of rows that begin with their keys, and of what each adds to their number and the sums."""
     keys = [whole(rows.column(place)) for place in range(sums.keys)]
     numbers, count = compact(numbered(keys, len(rows))[0]) if len(rows) else (np.zeros(0, np.int64), 0)
-    totals = []
-    for own in values:
-        total = np.zeros(count, np.int64) if own.dtype != object else np.full(count, 0, object)
-        np.add.at(total, numbers, own)
-        totals.append(total)
-    is_there = np.flatnonzero(_any(totals))
+    totals = [_total_halves(one, numbers, count) if isinstance(one, _Halves) else _total(one, numbers, count)
+              for one in values]  # fmt: skip
+    is_there = np.flatnonzero(_any(one.low | one.high if isinstance(one, _Halves) else one for one in totals))
     of_each = pa.array(firsts(numbers)[is_there])
-    columns = [_stored(total[is_there], type_) for total, type_ in zip(totals, sums.types, strict=True)]
+    columns = [
+        _stored_halves(_Halves(one.low[is_there], one.high[is_there]), type_)
+        if isinstance(one, _Halves)
+        else _stored(one[is_there], type_)
+        for one, type_ in zip(totals, sums.types, strict=True)
+    ]
     ones, times = np.ones(len(is_there), np.int64), np.full(len(is_there), time, np.int64)
     meta = [pa.array(times), pa.array(ones), pa.nulls(len(is_there), pa.string())]
     return pa.Table.from_arrays([*(key.take(of_each) for key in keys), *columns, *meta], schema=sums.schema)
+
+
+def _total(values: Exact, numbers: NDArray[np.int64], count: int) -> Exact:
+    """Returns the sum of the values of each number."""
+    total: Exact = np.zeros(count, np.int64) if values.dtype != object else np.full(count, 0, object)
+    np.add.at(total, numbers, values)
+    return total
+
+
+def _total_halves(values: _Halves, numbers: NDArray[np.int64], count: int) -> _Halves:
+    """Returns the sum of the values of each number, of fewer than 2^31: 32 bits of them are added up at a time."""
+    mask = 2**32 - 1
+    first = _total(values.low & mask, numbers, count)
+    second = _total((values.low >> 32) & mask, numbers, count) + (first >> 32)
+    return _Halves((first & mask) | (second << 32), _total(values.high, numbers, count) + (second >> 32))
+
+
+def _stored_halves(totals: _Halves, type_: pa.DataType) -> pa.Array:
+    if are_too_many(totals.low, totals.high).any():
+        raise MultiplicityOverflow
+    return of_halves(totals.low, totals.high, type_)
 
 
 def _grouped(

@@ -17,9 +17,13 @@ import pyarrow.compute as pc
 from mz_dagster.compute.local.expressions.numbers import (
     Integers,
     WideIntegers,
+    are_too_many,
     decimals,
     either,
+    negated,
+    of_halves,
     product,
+    product_of_halves,
     shifted,
     total,
     units,
@@ -35,6 +39,8 @@ from mz_dagster.storage.numerics import halves
 _LEAST = -(2**63)
 #: The unit of the high part of a sum.
 _HIGH_UNIT = 10**19
+#: With what is 10^19 units as 1.
+_MOVED = pa.decimal128(38, 19)
 #: No numeric has so many units.
 TOO_MANY = 10**38
 #: Of what has more in its upper half 9 * 10^37 units are not far.
@@ -119,18 +125,6 @@ def _wide_product(_: Call, __: Sequence[ScalarType], found: Sequence[WideInteger
 
 def _wide_signed(call: Call, _: Sequence[ScalarType], found: Sequence[WideIntegers]) -> WideIntegers:
     return -found[0] if call.function == "negate_numeric" else np.abs(found[0])
-
-
-def _wide_part(call: Call, _: Sequence[ScalarType], found: Sequence[WideIntegers]) -> WideIntegers:
-    (value,) = found
-    size = np.abs(value)
-    part = size % _HIGH_UNIT if call.function == "low_part_numeric" else size // _HIGH_UNIT
-    return np.where(value < 0, -part, part)
-
-
-def _wide_whole(_: Call, __: Sequence[ScalarType], found: Sequence[WideIntegers]) -> WideIntegers:
-    total: WideIntegers = found[0] * _HIGH_UNIT + found[1]
-    return total
 
 
 @strict("add_numeric", "subtract_numeric")
@@ -225,16 +219,34 @@ def _rounded_whole(values: Operand, digits: int, rounding: str, type_: ScalarTyp
 
 
 @strict("low_part_numeric", "high_part_numeric")
-@beyond_64_bits(_wide_part)
 def _part(call: Call, operands: Sequence[Operand]) -> Computed:
     """Returns the parts of which sums are kept; 10^19 units, the unit of the high ones, are beyond 64 bits."""
     value, large = units(operands[0])
-    return of_type(value if call.function == "low_part_numeric" else np.zeros_like(value), call.type, large)
+    is_low = call.function == "low_part_numeric"
+    if large is None:
+        return of_type(value if is_low else np.zeros_like(value), call.type)
+    # Arrow cuts digits off.
+    array = operands[0] if isinstance(operands[0], pa.Array) else pa.repeat(operands[0], 1)
+    moved = pa.Array.from_buffers(_MOVED, len(array), array.buffers(), array.null_count, array.offset)
+    cut_off = moved.cast(pa.decimal128(38, 0), safe=False)
+    high, upper = halves(cut_off)
+    if not is_low:
+        return Computed(of_halves(high, upper, arrow_type(call.type)))
+    low, is_below = value - high * np.uint64(_HIGH_UNIT).view(np.int64), halves(array)[1] < 0
+    return Computed(of_halves(low, np.where(is_below & (low != 0), -1, 0), arrow_type(call.type)))
 
 
 @strict("whole_numeric")
-@beyond_64_bits(_wide_whole)
 def _whole(call: Call, operands: Sequence[Operand]) -> Computed:
-    (high, high_large), (low, low_large) = map(units, operands)
-    found, high = np.broadcast_arrays(low, high)
-    return of_type(found, call.type, high_large, low_large, high != 0)
+    """Returns numerics of their parts; of those whose high part is beyond 64 bits it is not known."""
+    arrays = [one if isinstance(one, pa.Array) else pa.repeat(one, 1) for one in operands]
+    (high, large), (low, over) = units(arrays[0]), np.broadcast_arrays(*halves(arrays[1]))
+    high, low, over = np.broadcast_arrays(high, low, over)
+    upper, lower = (one.view(np.int64) for one in product_of_halves(np.abs(high).astype(np.uint64), _HIGH_UNIT))
+    minus_lower, minus_upper = negated(lower, upper)
+    lower, upper = np.where(high < 0, minus_lower, lower), np.where(high < 0, minus_upper, upper)
+    total = lower + low
+    upper = upper + over + (total.view(np.uint64) < lower.view(np.uint64))
+    # 9 * 10^18 of the high part's units and a low part that is a numeric do not leave 128 bits.
+    far = (np.abs(high) > 9 * 10**18) | (high == _LEAST)
+    return Computed(of_halves(total, upper, arrow_type(call.type)), either(large, far, are_too_many(total, upper)))

@@ -22,6 +22,8 @@ Integers: TypeAlias = NDArray[np.int64]
 WideIntegers: TypeAlias = NDArray[np.object_]
 #: The greatest.
 MOST = 2**63 - 1
+#: The upper and the lower 64 bits of 10^38.
+_ENDS = divmod(10**38, 2**64)
 
 
 def integers(values: Operand) -> Integers:
@@ -73,6 +75,49 @@ def wide_units(values: Operand) -> WideIntegers:
     """
     low, high = halves(pa.repeat(values, 1) if isinstance(values, pa.Scalar) else values)
     return np.asarray((high.astype(object) << 64) + low.astype(np.uint64).astype(object), object)
+
+
+def of_halves(low: Integers, high: Integers, type_: pa.DataType) -> pa.Array:
+    """Returns decimals of units whose lower and upper 64 bits these are, as `halves` returns them.
+
+    Example:
+        >>> of_halves(np.array([5, -5]), np.array([0, -1]), pa.decimal128(38, 0)).to_pylist()
+        [Decimal('5'), Decimal('-5')]
+    """
+    both = np.stack([low, high], 1)
+    return pa.Array.from_buffers(type_, len(low), [None, pa.py_buffer(both)])
+
+
+def are_too_many(low: Integers, high: Integers) -> Mask:
+    """Returns which units, by halves, are 10^38 or more, or that far below zero.
+
+    Example:
+        >>> ends = pa.array([10**38 - 1, -10**38 + 1], pa.decimal128(38, 0))
+        >>> low, high = halves(ends)
+        >>> are_too_many(low, high).tolist(), are_too_many(low + [1, -1], high).tolist()
+        ([False, False], [True, True])
+    """
+    size = np.where(high < 0, ~high + (low == 0), high)
+    below = np.where(high < 0, -low, low).view(np.uint64)
+    found: Mask = (size > _ENDS[0]) | ((size == _ENDS[0]) & (below >= np.uint64(_ENDS[1])))
+    return found
+
+
+def negated(low: Integers, high: Integers) -> tuple[Integers, Integers]:
+    """Returns the halves of what has the other sign."""
+    return -low, ~high + (low == 0)
+
+
+def product_of_halves(found: NDArray[np.uint64], factor: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Returns the upper and the lower 64 bits of products, from those of their halves of 32 bits."""
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    factors = np.uint64(factor & (2**32 - 1)), np.uint64(factor >> 32)
+    first, second = found & mask, found >> half
+    low, across = first * factors[0], first * factors[1]
+    over = second * factors[0]
+    middle = (low >> half) + (across & mask) + (over & mask)
+    upper = second * factors[1] + (across >> half) + (over >> half) + (middle >> half)
+    return upper, (low & mask) | (middle << half)
 
 
 def wide_decimals(found: WideIntegers, type_: pa.DataType) -> pa.Array:

@@ -13,10 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.decimals import TOO_MANY, beyond_64_bits
-from mz_dagster.compute.local.expressions.numbers import Integers, WideIntegers, either, units
+from mz_dagster.compute.local.expressions.numbers import Integers, WideIntegers, either, product_of_halves, units
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
 from mz_dagster.functions.numbers.numerics import LEAST_DIGITS
 from mz_dagster.scalars.scalar import Call
@@ -126,22 +125,10 @@ def _rounded(high: Integers, low: Integers, digits: Integers) -> tuple[Integers,
 
 def _decimals(high: Integers, low: Integers, negative: Mask, type_: pa.DataType) -> pa.Array:
     """Returns decimals of high * 10^17 + low units, below zero where they are negative."""
-    upper, lower = _product(high.astype(np.uint64), 10**17)
+    upper, lower = product_of_halves(high.astype(np.uint64), 10**17)
     total = lower + low.astype(np.uint64)
     upper = upper + (total < lower).astype(np.uint64)
     both = np.empty((len(high), 2), np.uint64)
     both[:, 0] = np.where(negative, ~total + np.uint64(1), total)
     both[:, 1] = np.where(negative, ~upper + (total == 0).astype(np.uint64), upper)
     return pa.Array.from_buffers(type_, len(high), [None, pa.py_buffer(both)])
-
-
-def _product(found: NDArray[np.uint64], factor: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Returns the upper and the lower 64 bits of products, from those of their halves of 32 bits."""
-    half, mask = np.uint64(32), np.uint64(2**32 - 1)
-    factors = np.uint64(factor & (2**32 - 1)), np.uint64(factor >> 32)
-    first, second = found & mask, found >> half
-    low, across = first * factors[0], first * factors[1]
-    over = second * factors[0]
-    middle = (low >> half) + (across & mask) + (over & mask)
-    upper = second * factors[1] + (across >> half) + (over >> half) + (middle >> half)
-    return upper, (low & mask) | (middle << half)
