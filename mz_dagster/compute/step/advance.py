@@ -43,13 +43,13 @@ from mz_dagster.compute.walk.render import Renderer
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
-from mz_dagster.plan.physical import ReadCollection, is_linear
+from mz_dagster.plan.physical import Accumulate, ReadCollection, is_linear
 from mz_dagster.progress import current_task, task
 from mz_dagster.scalars.types import RelationType
 from mz_dagster.storage.append import Frame
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards
-from mz_dagster.storage.shards import Shards
+from mz_dagster.storage.shards import ERROR, Shards
 from mz_dagster.storage.spark_shards import update_schema
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Advance:
                 _check_since(self.run.rows[input], since, self.node)
             found = None if self.row.is_hydrated else self._hydrated_locally(self.node)
             if found is not None:
-                batch, stats = self.writer.write(self.local, self.row, self.row.upper, self._end, summed(found))
+                batch, stats = self.writer.write(self.local, self.row, self.row.upper, self._end, self._first(found))
                 if current := current_task():  # what was not read in portions was done at once
                     current.advance(current.total - current.done)
                 self.run.note(self.row, self._end, batch, stats)
@@ -180,6 +180,12 @@ class Advance:
                     raise InternalError(f'"{self.node.name}" has no work in a step')
             return stats, reads.rows_read
 
+    def _first(self, found: pa.Table) -> pa.Table:
+        """Returns an operator's first updates consolidated, as those of counts and sums are, but for errors."""
+        is_accumulated = isinstance(self.node, MaintainedNode) and isinstance(self.node.plan, Accumulate)
+        has_errors = found.column(ERROR).null_count < len(found)
+        return found if is_accumulated and not has_errors else summed(found)
+
     @property
     def _end(self) -> Antichain[int]:
         return frontier_at(self.row.upper, self.upper)
@@ -197,15 +203,15 @@ class Advance:
         Those of an operator are consolidated first. What is likely to be little is written in this process.
         """
         whole = self.row.upper, self._end
-        is_consolidated = not isinstance(self.node, MaintainedNode)
+        is_operator = isinstance(self.node, MaintainedNode)
         if isinstance(updates, pa.Table | pa.RecordBatchReader):
             found: pa.Table | None = updates
         else:
             found = Handover(self.spark).to_be_written(updates, self.row.columns) if is_little else None
         if found is not None:
-            batch, stats = self.writer.write(self.local, self.row, *whole, found if is_consolidated else summed(found))
+            batch, stats = self.writer.write(self.local, self.row, *whole, summed(found) if is_operator else found)
         else:
-            updates = updates if is_consolidated else consolidate(updates, self.row.columns)
+            updates = consolidate(updates, self.row.columns) if is_operator else updates
             key = self.node.key if isinstance(self.node, SourceNode | MaintainedNode) else ()
             batch, stats = self.writer.write(self.spark.open()[1], self.row, *whole, updates, key=key, rows=most)
         self.run.note(self.row, self._end, batch, stats)
