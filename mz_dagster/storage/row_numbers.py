@@ -52,7 +52,9 @@ def numbered(columns: Sequence[pa.Array], rows: int, *, signs: bool = True) -> t
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Returns a column in one piece."""
+    """Returns a column in one piece: a copy, unless it is in one, which then is returned."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
     found = column.combine_chunks()
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
