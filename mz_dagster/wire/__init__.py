@@ -14,6 +14,7 @@
     descriptions        what parameters and columns are said to be
     driver_questions    what drivers ask of their own accord, in words that a query has here
     answers      what is sent of results and errors
+    row_columns    rows in columns as they are sent, column by column
     types        object ids of types, and cells as text and in binary, as PostgreSQL's
     errors       what clients are told of connections, prepared statements and portals
     credentials  who may connect: a password in a file that only its owner can read

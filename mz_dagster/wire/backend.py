@@ -67,6 +67,7 @@ from mz_dagster.wire.errors import (
 from mz_dagster.wire.host import Host
 from mz_dagster.wire.pipelines import Pipeline, runs_alone
 from mz_dagster.wire.protocol import Protocol3, has_hung_up
+from mz_dagster.wire.row_columns import row_messages
 from mz_dagster.wire.startup_settings import startup_settings
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
 from mz_dagster.wire.types import parameter_of, parameter_type, wire_type
@@ -694,7 +695,11 @@ class Backend:
         if not isinstance(rows, StreamedRows):
             yield rows
             return
-        portions, timeout_ms = rows.portions(), self.connection.statement_timeout_ms
+        yield from self._as_made(rows.portions())
+
+    def _as_made(self, portions: Iterator[Any]) -> Iterator[Any]:
+        """Yields what is made step by step; raises as `_portions`."""
+        timeout_ms = self.connection.statement_timeout_ms
         with self.cancellation.going_on():
             while True:
                 left_ms = int(self._begun_ms + timeout_ms - SYSTEM_CLOCK.monotonic_ms()) if timeout_ms else 0
@@ -706,8 +711,14 @@ class Backend:
                 yield some
 
     def _send_result(self, columns: Sequence[Column], rows: Rows, formats: Sequence[int]) -> None:
-        for some in self._portions(rows):
-            self._send_rows(columns, some, formats)
+        stored = rows.stored if isinstance(rows, StreamedRows) else None
+        if stored is None:
+            for some in self._portions(rows):
+                self._send_rows(columns, some, formats)
+            return
+        formats = spread(formats, len(columns), "columns")
+        made = row_messages(stored, columns, formats, ZoneInfo(self.connection.zone))
+        self._send_made(self._as_made(made))
 
     def _send_rows(self, columns: Sequence[Column], rows: Rows, formats: Sequence[int] = ()) -> None:
         formats = spread(formats, len(columns), "columns")

@@ -58,6 +58,8 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "storage/source/local/json_columns.py:_LONGEST",
         "storage/source/orc_reader.py:_GREGORIAN",
         "wire/binary_columns.py:_DAYS",
+        "wire/row_columns.py:_DAYS",
+        "wire/row_columns.py:_MOST",
         "wire/server.py:DEFAULT_PORT",
     ),
     "what the planner decides by, which kept plans depend on": (
@@ -122,6 +124,8 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "compute/snapshot/stored_rows.py:_PIECE",
         "storage/file_hashes.py:_BLOCK",
         "storage/copy_columns.py:_AT_ONCE",
+        "wire/row_columns.py:_BYTES",
+        "wire/row_columns.py:_PIECE",
         "storage/kept_columns.py:_LEAST_ZEROS",
         "storage/shard_copy.py:_BLOCK",
         "storage/source/avro_files.py:_PORTION_ROWS",

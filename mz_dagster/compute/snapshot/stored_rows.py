@@ -79,7 +79,7 @@ class StoredRows(Sequence[Row]):
     def rows(self, start: int, stop: int) -> list[Row]:
         """Returns the rows from one place up to another, in Python's form."""
         part = self.table.slice(start, max(0, stop - start))
-        cells = [_cells(part.column(place), one.type) for place, one in enumerate(self.columns)]
+        cells = [python_form(part.column(place), one.type) for place, one in enumerate(self.columns)]
         return list(zip(*cells, strict=True))
 
     def taken(self, places: NDArray[np.int64]) -> StoredRows:
@@ -117,8 +117,8 @@ def constant(literal: Literal, count: int) -> pa.Array:
     return one.take(pa.array(np.zeros(count, np.int64)))
 
 
-def _cells(values: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
-    """Returns stored cells in Python's form."""
+def python_form(values: pa.ChunkedArray, type_: ScalarType) -> list[Any]:
+    """Returns stored cells as Python has them."""
     if type_.kind in _SAME:
         return list(values.to_pylist())
     return [from_stored(cell, type_) for cell in moments_as_numbers(values).to_pylist()]
