@@ -28,11 +28,15 @@ TIMELINE_KEY = "mz/timeline"
 ID_KEY = "mz/id"
 SINCE_KEY = "mz/since"
 UPPER_KEY = "mz/upper"
+#: What was done: the outcome of a collection in a step, or one of those below.
+OUTCOME_KEY = "mz/outcome"
 #: How many rows there are at the tick: Dagster's own key, of an event of which that is known.
 ROWS_KEY = "dagster/row_count"
 
 #: The outcome of an event that no step of this process made: the tick can be read, whoever closed it.
 READABLE = "readable"
+#: The outcome where nothing was done, since the asset was complete at the tick, and has forgotten its history then.
+FORGOTTEN = "forgotten"
 
 
 def asset_objects(engine: Engine, specs: Iterable[dg.AssetSpec]) -> dict[dg.AssetKey, ObjectRow]:
@@ -93,7 +97,7 @@ def asset_metadata(
         "mz/engine": "" if step is None else step.engine,
         "mz/handovers": 0 if step is None else step.handovers,
         "mz/placement": "" if step is None else "\n".join(map(str, step.placements)),
-        "mz/outcome": READABLE if step is None else step.outcome.value,
+        OUTCOME_KEY: READABLE if step is None else step.outcome.value,
     }
     if counted is not None and counted.time == tick:
         metadata[ROWS_KEY] = counted.rows

@@ -19,7 +19,15 @@ from mz_dagster.compute import CollectionStep, Outcome, StepReport
 from mz_dagster.errors import one_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.orchestration.data_checks import data_check_results, holding_up
-from mz_dagster.orchestration.events import NAME_KEY, TIMELINE_KEY, asset_ids, asset_metadata
+from mz_dagster.orchestration.events import (
+    FORGOTTEN,
+    NAME_KEY,
+    OUTCOME_KEY,
+    TIMELINE_KEY,
+    asset_ids,
+    asset_metadata,
+    readable,
+)
 from mz_dagster.orchestration.frontier_checks import (
     GOES_ON,
     FrontierChecks,
@@ -192,8 +200,17 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             return
         earlier = asset_metadata(engine, row, closed[0])  # none of them lags: what is true of one is true of all
         newest = asset_metadata(engine, row, closed[-1], step=step, changes=self.sample_rows, counted=counted)
+        forgotten = [tick for tick in closed if not row.since.less_equal(tick)]
+        if forgotten:
+            context.log.warning(
+                f"{key.to_user_string()} was complete at {len(forgotten)} of the run's ticks, of which the newest is "
+                f"{partition_key(forgotten[-1])}, and has forgotten them: nothing was computed for them, and what it "
+                f"contained then cannot be read. It is readable from {readable(row)}; RETAIN HISTORY keeps more."
+            )
         for tick in closed:
             metadata = newest if tick == closed[-1] else earlier
+            if tick in forgotten:
+                metadata = {**metadata, OUTCOME_KEY: FORGOTTEN}
             if is_whole:
                 context.add_asset_metadata(metadata, asset_key=key, partition_key=partition_key(tick))
             else:

@@ -1,5 +1,6 @@
 """The sensors as functions of the catalog and of Dagster's records, without Spark: nothing ever arrives here."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -278,6 +279,35 @@ def test_retention_forgets_and_prunes_partitions_and_tells_of_it(
     # What is forgotten does not come back as a partition or materialization.
     assert not look(lost_cursor=True).asset_events
     assert instance.get_dynamic_partitions("mz_ticks_feed") == left
+
+
+def test_a_run_of_ticks_that_are_forgotten_says_that_nothing_was_done(
+    engine: Engine, mint: Mint, defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    mint(1000, 2000, 4000)
+    engine.step("feed", 4000)
+    engine.forget("feed")
+    instance.add_dynamic_partitions("mz_ticks_feed", [partition_key(tick) for tick in (1000, 2000, 4000)])
+
+    def run(**asked: Any) -> tuple[dict[str, str], list[str]]:
+        result = defs.resolve_job_def("step").execute_in_process(
+            instance=instance, run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}, **asked
+        )
+        events = (one.step_materialization_data.materialization for one in result.get_asset_materialization_events())
+        outcomes = {str(one.partition): str(one.metadata["mz/outcome"].value) for one in events}
+        warned = [one.user_message for one in instance.all_logs(result.run_id) if one.level == logging.WARNING]
+        return outcomes, [one for one in warned if "forgotten" in one]
+
+    outcomes, warned = run(partition_key=partition_key(1000))
+    assert outcomes == {partition_key(1000): "forgotten"}
+    assert len(warned) == len(ALL)
+    assert "nothing was computed for them" in warned[0]
+    ends = {f"dagster/asset_partition_range_{end}": partition_key(t) for end, t in (("start", 1000), ("end", 4000))}
+    outcomes, warned = run(tags=ends)
+    assert outcomes == dict(
+        zip(map(partition_key, (1000, 2000, 4000)), ("forgotten", "forgotten", "current"), strict=True)
+    )
+    assert "was complete at 2 of the run's ticks" in warned[0]
 
 
 def test_an_asset_to_which_nothing_happens_stays_fresh_while_its_frontier_follows_time(
