@@ -41,6 +41,8 @@ FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
 
 _NOTHING: Mapping[str, BadProjectFile] = {}
+#: Kinds of what has nothing but what its query gives, so that one becomes the other and loses nothing.
+_COMPUTED = frozenset({"view", "materialized view"})
 
 
 class Action(Enum):
@@ -443,7 +445,9 @@ def _difference(one: ProjectObject, row: ObjectRow, kept: Mapping[str, GlobalId]
 def _own_difference(one: ProjectObject, row: ObjectRow) -> str | None:
     """Returns how a definition differs from what the catalog holds, whatever became of what it reads."""
     definition = one.definition
-    if row.kind != definition.kind or not _is_same(one, row):
+    if row.kind != definition.kind:
+        return f"it was a {row.kind} and is a {definition.kind}"
+    if not _is_same(one, row):
         return "its definition changed"
     if row.timeline != definition.timeline:
         return f"its timeline was {row.timeline} and is {definition.timeline}"
@@ -478,7 +482,8 @@ def _readers_outside(id: GlobalId, rows: Sequence[ObjectRow], inside: Collection
 
 def _irreplaceable(one: ProjectObject, row: ObjectRow, rows: Iterable[ObjectRow]) -> BadProjectFile | None:
     """Returns why the object in the catalog, which holds `rows`, cannot become what a file says; None if it can."""
-    if row.kind != one.definition.kind:
+    kinds = {row.kind, one.definition.kind}
+    if len(kinds) > 1 and not kinds <= _COMPUTED:
         return BadProjectFile(
             f'{one.path}:{one.line}: "{one.name}" is a {row.kind} in the catalog, and a {one.definition.kind} here',
             hint=f"Choose another name, or drop it first: DROP {row.kind.upper()} {one.name}.",

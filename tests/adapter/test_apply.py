@@ -95,6 +95,33 @@ def test_a_table_is_never_replaced(project: Project, spark_config: SparkConfig) 
             engine.apply()
 
 
+def test_a_view_becomes_a_materialized_one_and_back(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither has anything but what its query gives."""
+    tried = refuse_spark(monkeypatch)
+    write(project.root, v="CREATE VIEW v AS SELECT a, b FROM t WHERE a > 1;")
+    write(project.root, n="CREATE MATERIALIZED VIEW n AS SELECT count(*) AS c FROM v; CREATE INDEX i ON n (c);")
+    write(project.root, x="CREATE INDEX j ON v (b);")
+    with Engine(project) as engine:
+        assert set(engine.apply().created) == {"t", "v", "n", "i", "j"}
+        session = Session(engine)
+        session.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')")
+        session.execute("CREATE VIEW mine AS SELECT b FROM v")
+        for number, kind in enumerate(("MATERIALIZED VIEW", "VIEW", "MATERIALIZED VIEW"), 1):
+            write(project.root, v=f"CREATE {kind} v AS SELECT a, b FROM t WHERE a > 1;")
+            applied = engine.apply()
+            assert set(applied.replaced) == {"v", "n", "i", "j"}
+            assert not applied.faults
+            (change,) = (one for one in applied.changes if one.name == "v")
+            assert change.reason == f"it was a {'view' if number % 2 else 'materialized view'} and is a {kind.lower()}"
+            assert change.held_by == (("mine",) if number == 1 else ())  # it reads on what it was made of
+            assert not engine.apply().changed
+            session.execute("INSERT INTO t VALUES (3, 'z')")
+            assert session.execute("SELECT c FROM n").rows == ((1 + number,),)
+            assert session.execute("SELECT count(*) FROM v WHERE b = 'z'").rows == ((number,),)
+            assert session.execute("SELECT count(*) FROM mine").rows == ((1 + number,),)
+    assert not tried
+
+
 def test_a_second_index_is_a_copy_in_its_own_order(project: Project, spark_config: SparkConfig) -> None:
     write(project.root, i="CREATE INDEX i ON t (a); CREATE INDEX j ON t (b);")
     with Engine(project, spark=spark_config) as engine:
