@@ -164,13 +164,13 @@ def test_a_reader_who_closes_the_table_makes_a_write_no_longer_read_again(
     session.execute("INSERT INTO b VALUES (1)")
     session.execute("INSERT INTO a VALUES (1)")
     read: list[object] = []
-    peek_at = Peeks.peek_at
+    found_at = Peeks.found_at
 
     def counted(peeks: Peeks, *given: Any) -> Any:
         read.append(given)
-        return peek_at(peeks, *given)
+        return found_at(peeks, *given)
 
-    monkeypatch.setattr(Peeks, "peek_at", counted)
+    monkeypatch.setattr(Peeks, "found_at", counted)
 
     def close() -> None:
         later = engine.catalog.write_ts("default", engine.now("default"))
