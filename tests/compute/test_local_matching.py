@@ -14,7 +14,7 @@ import pytest
 
 from mz_dagster.compute.local.coded_rows import NULL, CodedRows
 from mz_dagster.compute.local.declined import TooManyMade
-from mz_dagster.compute.local.matching import matches
+from mz_dagster.compute.local.matching import SortedKeys, matches, sorted_matches
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, order_by, ranked
 
 GREATEST = 2**63 - 1
@@ -42,6 +42,26 @@ def test_rows_are_in_order_and_numbered_as_numpy_has_them(rows: int) -> None:
         found, count = compact(columns[0])
         assert (found.tolist(), count) == (numbers.tolist(), len(distinct))
         assert firsts(columns[0]).tolist() == places.tolist()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("rows", [0, 1, 7, 600])
+def test_keys_in_order_are_met_as_others(name: str, rows: int) -> None:
+    chosen = np.random.default_rng(rows)
+    for other in DRAWN:
+        for is_distinct in (False, True):
+            own = DRAWN[name](chosen, rows)
+            own = chosen.permutation(np.unique(own)) if is_distinct else own
+            asked = np.concatenate([DRAWN[other](chosen, 50).astype(own.dtype), own[: rows // 2]])
+            column, looked_up = pa.chunked_array([pa.array(own)]), pa.chunked_array([pa.array(asked)])
+            keys = SortedKeys.of(column)
+            assert keys is not None
+            found = sorted_matches(looked_up, keys, 10**6)
+            assert found is not None
+            wanted = [
+                (i, k) for i, one in enumerate(asked.tolist()) for k, key in enumerate(own.tolist()) if one == key
+            ]
+            assert list(zip(*(one.tolist() for one in found), strict=True)) == wanted
 
 
 #: Types of columns, and what cell of one an integer stands for.

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.delta_terms import lookup_order
@@ -123,7 +124,7 @@ def join_updates(
             parts.append(of_times(some, within, _lookup_between(lookup, some[0], some[-1])))
         return pa.concat_tables(parts)
 
-    return of_times(_times(changes), changes, lookup)
+    return of_times(_times(changes) if any(map(_takes_back, changes)) else (), changes, lookup)
 
 
 def _times(changes: Sequence[pa.Table]) -> list[int]:
@@ -254,8 +255,11 @@ class _Join:
                 found = found.set_column(place, fields[place], one_form(found.column(place)))
         return found
 
-    def matchable(self, i: int, frame: pa.Table) -> JoinSide:
-        """Returns an input's good rows that may match something, of its updates with what is computed of them."""
+    def matchable(self, i: int, frame: pa.Table) -> tuple[JoinSide, NDArray[np.bool_] | None]:
+        """Returns an input's good rows, of its updates with what is computed of them.
+
+        And which of them may match something; None if all may.
+        """
         frame = without_errors(frame)
         asked = []
         for number, (first, *others) in self.keys[i].items():
@@ -263,15 +267,16 @@ class _Join:
             if number not in self.node.null_safe and key.null_count:
                 asked.append(pc.is_valid(key))
             asked += [pa.array(equal_rows(whole(key), whole(frame.column(other)))) for other in others]
-        # At once: each time all columns are copied.
-        return JoinSide(frame.filter(reduce(pc.and_, asked)) if asked else frame)
+        return JoinSide(frame), as_mask(reduce(pc.and_, asked)) if asked else None
 
     def side(self, j: int, table: pa.Table) -> JoinSide:
         """Returns what `matchable` makes of an input's updates, the same as long as their table and the plan are."""
         name = id(table), id(self), j
         if (known := _sides.get(name)) is not None and known[0]() is table and known[1] is self:
             return known[2]
-        made = self.matchable(j, self.extended(j, table))
+        made, may_match = self.matchable(j, self.extended(j, table))
+        if may_match is not None:
+            made = made.only(may_match)
         _sides[name] = weakref.ref(table, lambda _: _sides.pop(name, None)), self, made
         return made
 
@@ -289,7 +294,10 @@ def _term(
     join: _Join, i: int, change: pa.Table, lookup: Lookup, compared: Sequence[Comparison], most: int
 ) -> pa.Table | None:
     """Returns what one input's updates, with what is computed of them, meet; None if that is nothing."""
-    joined = JoinedRows(i, join.matchable(i, change))
+    first, may_match = join.matchable(i, change)
+    joined = JoinedRows(i, first)
+    if may_match is not None:
+        joined.keep(may_match)
     representatives = {number: (i, names[0]) for number, names in join.keys[i].items()}
     for j in lookup_order(join.node, i):
         if not joined.length:

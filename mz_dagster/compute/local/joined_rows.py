@@ -48,6 +48,10 @@ class JoinSide:
         """Returns a column."""
         return self._frame.column(name)
 
+    def only(self, mask: NDArray[np.bool_]) -> JoinSide:
+        """Returns the rows for which the mask is true, which is to be kept."""
+        return JoinSide(self._frame.filter(pa.array(mask)))
+
     @cached_property
     def times(self) -> Rows:
         """The time of each row."""

@@ -37,6 +37,8 @@ _ROOM, _MOST_ROOM = 5, 24
 class SortedKeys:
     """The values of a column in order, to be looked up in more than once.
 
+    Those that lie close together are looked up in an array of where each begins, others by halves.
+
     Attributes:
         values: They, ascending.
         rows: Where each is in the column; of equal ones in the column's order.
@@ -44,6 +46,7 @@ class SortedKeys:
 
     values: NDArray[np.int64]
     rows: NDArray[np.int64]
+    _begins: NDArray[np.int64] | None = None
 
     @classmethod
     def of(cls, column: pa.ChunkedArray) -> SortedKeys | None:
@@ -52,7 +55,23 @@ class SortedKeys:
         if values is None:
             return None
         rows = order_by([values])
-        return cls(values[rows], rows)
+        ordered = values[rows]
+        if not len(rows) or (span := int(ordered[-1]) - int(ordered[0])) > SPARSE * len(rows):
+            return cls(ordered, rows)
+        count = np.bincount(ordered.astype(np.int64) - int(ordered[0]), minlength=span + 1)
+        return cls(ordered, rows, np.concatenate([[0], np.cumsum(count), [len(rows)]]))
+
+    def find(self, values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where the equal ones of each of some values begin, and how many they are."""
+        if self._begins is None:
+            begin = np.searchsorted(self.values, values, "left")
+            return begin, np.searchsorted(self.values, values, "right") - begin
+        # Of what is not between the first and the last there are none, as behind the last.
+        behind = len(self._begins) - 2
+        inside = (values >= self.values[0]) & (values <= self.values[-1])
+        places = np.where(inside, values.astype(np.int64) - int(self.values[0]), behind)
+        begin = self._begins[places]
+        return begin, self._begins[places + 1] - begin
 
 
 def sorted_matches(
@@ -76,8 +95,7 @@ def sorted_matches(
     values = _integers(asked)
     if values is None:
         return None
-    begin = np.searchsorted(keys.values, values, "left")
-    count = np.searchsorted(keys.values, values, "right") - begin
+    begin, count = keys.find(values)
     lefts, places = _pairs(count, begin, most)
     return lefts, keys.rows[places]
 
@@ -104,6 +122,9 @@ def _pairs(
     total = int(count.sum())
     if total > most:
         raise TooManyMade("too many rows are joined")
+    if total <= len(count) and int(count.max(initial=0)) <= 1:  # as where the other side has a key
+        lefts = np.flatnonzero(count)
+        return lefts, begin[lefts]
     lefts = np.repeat(np.arange(len(count)), count)
     return lefts, np.arange(total) + np.repeat(begin - np.cumsum(count) + count, count)
 
