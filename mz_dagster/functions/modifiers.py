@@ -5,14 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, SECOND, checked_moment
+from mz_dagster.functions.moments.calendar import AFTER, BEFORE, DAY, MILLENNIUM_DAY, SECOND, checked_moment
 from mz_dagster.functions.moments.interval_text import Span, narrowed
 from mz_dagster.functions.moments.timetz import rounded_timetz
 from mz_dagster.functions.registry import SqlFailure, function
 from mz_dagster.scalars.types import Kind, ScalarType
 
 #: 2000-01-01, from which PostgreSQL counts, and so rounds away.
-_EPOCH = 10_957 * DAY
+_EPOCH = MILLENNIUM_DAY * DAY
 
 
 @function("bounded_numeric", (Kind.NUMERIC, Kind.INT4), Kind.NUMERIC, fallible=True, scaled=True)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from xxhash import xxh64_intdigest
 
 from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
+from mz_dagster.storage.numerics import halves
 from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells
 from mz_dagster.storage.row_numbers import whole
 from mz_dagster.storage.xxh64 import of_integers, of_least_bytes
@@ -104,8 +105,7 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
 def _as_integers(values: pa.Array, type_: ScalarType, valid: NDArray[np.bool_]) -> NDArray[np.int64] | None:
     """Returns the integers that are hashed of stored values, whatever NULL is; None if not all are such."""
     if type_.kind is Kind.NUMERIC and pa.types.is_decimal128(values.type):
-        words = np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
-        low, high = words[:, 0], words[:, 1]
+        low, high = halves(values)
         return low if bool(np.all((high == low >> 63)[valid])) else None
     if type_.kind not in _BYTES:
         return None

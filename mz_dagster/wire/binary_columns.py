@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
+from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY, MILLENNIUM_DAY
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
@@ -30,8 +30,6 @@ _FIXED: Mapping[Kind, str] = {
     Kind.TIMESTAMP: ">i8",
     Kind.TIMESTAMPTZ: ">i8",
 }
-#: The days from 1970 to 2000, from which dates and moments are counted there.
-_DAYS = 10_957
 
 Cells = Sequence[bytes | None]
 #: Returns the values of a column's cells; None if one of them has to be looked at by itself.
@@ -92,10 +90,10 @@ def _fixed(cells: Cells, form: str, type_: ScalarType) -> pa.Array | None:
             return pa.array(values != 0, own, mask=mask)
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ as kind:
             unit = 1 if kind is Kind.DATE else DAY
-            low, high = (FIRST_DAY - _DAYS) * unit, (LAST_DAY - _DAYS + 1) * unit
+            low, high = (FIRST_DAY - MILLENNIUM_DAY) * unit, (LAST_DAY - MILLENNIUM_DAY + 1) * unit
             if len(values) and not low <= int(values.min()) <= int(values.max()) < high:
                 return None
-            numbers = values.astype(np.int64) + _DAYS * unit
+            numbers = values.astype(np.int64) + MILLENNIUM_DAY * unit
             return pa.array(numbers, pa.int64(), mask=mask).cast(f"int{own.bit_width}").cast(own)
         case Kind.FLOAT4 | Kind.FLOAT8:
             values = np.where(np.isnan(values), math.nan, values)

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from mz_dagster.adapter.result import user_rows
 from mz_dagster.compute import StoredRows
 from mz_dagster.compute.snapshot.stored_rows import AT_ONCE, python_form
-from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY
+from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY, MILLENNIUM_DAY
 from mz_dagster.scalars.types import Column, Kind
+from mz_dagster.storage.numerics import halves
 from mz_dagster.storage.row_numbers import whole
 from mz_dagster.wire.answers import cell_encoder, data_rows
 
@@ -28,8 +29,6 @@ _MOST_ROWS = 8 * AT_ONCE
 _BYTES = 1 << 18
 #: What takes more bytes may become more than Arrow holds in one piece: some rows are much longer than most.
 _PIECE = 1 << 29
-#: The days from 1970 to 2000, from which dates and moments are counted in binary.
-_DAYS = 10_957
 _NOTHING = pa.scalar(b"", pa.binary())
 #: Numerics of more digits after the point Arrow may write with an exponent.
 _PLAIN_DIGITS = 6
@@ -162,14 +161,11 @@ def _numeric_bytes(values: pa.Array) -> pa.Array | None:
     if scale > _SCALE:
         return None
     known = values.fill_null(Decimal(0))
-    halves = np.frombuffer(known.buffers()[1], np.int64)[2 * known.offset : 2 * (known.offset + len(known))].reshape(
-        -1, 2
-    )
-    numbers = halves[:, 0]
+    numbers, upper = halves(known)
     behind = -(-scale // 4)
     shifted = 10 ** (4 * behind - scale)  # to whole groups behind the point
     most = _MOST // shifted
-    if (halves[:, 1] != numbers >> 63).any() or (numbers > most).any() or (numbers < -most).any():
+    if (upper != numbers >> 63).any() or (numbers > most).any() or (numbers < -most).any():
         return None
     left = abs(numbers) * shifted
     groups = np.empty((len(left), _GROUPS), np.int64)  # the greatest first
@@ -207,7 +203,7 @@ def _moment_bytes(number: pa.DataType, form: str, unit: int) -> Form:
         if not _are_in(values, number, unit):
             return None
         numbers = values.cast(number).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        return _known(_fixed(numbers - _DAYS * unit, form), values)
+        return _known(_fixed(numbers - MILLENNIUM_DAY * unit, form), values)
 
     return encoded
 

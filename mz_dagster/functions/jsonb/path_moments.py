@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mz_dagster.functions.moments.calendar import DAY, EARLIEST_DAY, END_DAY, JULIAN, SECOND, civil_of
+from mz_dagster.functions.moments.calendar import DAY, EARLIEST_DAY, END_DAY, JULIAN, MILLENNIUM_DAY, SECOND, civil_of
 from mz_dagster.functions.moments.moment_templates import standard_reading
 from mz_dagster.functions.registry import SqlFailure
 
@@ -30,7 +30,7 @@ _NAMES = {
     "timestamptz": "timestamp with time zone",
 }
 #: 2000-01-01, from which PostgreSQL rounds.
-_MILLENNIUM = 10_957 * DAY
+_MILLENNIUM = MILLENNIUM_DAY * DAY
 #: What follows PostgreSQL's last date, 5874897-12-31 and a few months, as days since 1970-01-01.
 _END_OF_DATES = 2_147_483_494 - JULIAN
 

@@ -11,6 +11,8 @@ from mz_dagster.functions.registry import SqlFailure
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 #: 0001-01-01 and 9999-12-31, as days since 1970-01-01.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
+#: 2000-01-01, from which PostgreSQL counts days and moments, and so rounds away; as days since 1970-01-01.
+MILLENNIUM_DAY = 10_957
 #: What stands for the infinite days.
 BEFORE, AFTER = FIRST_DAY - 1, LAST_DAY + 1
 #: 1970-01-01 as a Julian day.

@@ -17,6 +17,7 @@ from mz_dagster.functions.moments.calendar import (
     FIRST_DAY,
     HOUR,
     LAST_DAY,
+    MILLENNIUM_DAY,
     MINUTE,
     SECOND,
     checked_moment,
@@ -362,7 +363,7 @@ def of_epoch(seconds: float) -> int:
         1500000
     """
     # PostgreSQL counts from 2000-01-01.
-    shift = 10_957 * 86_400
+    shift = MILLENNIUM_DAY * 86_400
     if math.isnan(seconds):
         raise SqlFailure("22008", "timestamp cannot be NaN")
     micros = (seconds - shift) * 1_000_000.0

@@ -19,6 +19,7 @@ from mz_dagster.functions.moments.calendar import (
     HOUR,
     JULIAN,
     LAST_DAY,
+    MILLENNIUM_DAY,
     MINUTE,
     MONTHS,
     SECOND,
@@ -36,7 +37,7 @@ _SPACES = " \t\n\v\f\r"
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 _THOUSANDS = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+),[ \t\n\v\f\r]*([+-]?[0-9]{1,3})")
 #: 2000-01-01, from which PostgreSQL rounds.
-_MILLENNIUM = 10_957 * DAY
+_MILLENNIUM = MILLENNIUM_DAY * DAY
 _INT4 = 2**31
 
 _MONTHS = tuple(one.lower() for one in MONTHS)

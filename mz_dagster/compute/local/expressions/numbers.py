@@ -97,8 +97,9 @@ def are_too_many(low: Integers, high: Integers) -> Mask:
         >>> are_too_many(low, high).tolist(), are_too_many(low + [1, -1], high).tolist()
         ([False, False], [True, True])
     """
-    size = np.where(high < 0, ~high + (low == 0), high)
-    below = np.where(high < 0, -low, low).view(np.uint64)
+    minus_low, minus_high = negated(low, high)
+    size = np.where(high < 0, minus_high, high)
+    below = np.where(high < 0, minus_low, low).view(np.uint64)
     found: Mask = (size > _ENDS[0]) | ((size == _ENDS[0]) & (below >= np.uint64(_ENDS[1])))
     return found
 
