@@ -14,6 +14,7 @@ Files, in the order of import:
 - `skipping`: which files need not be read, because no row of theirs passes a predicate;
 - `shards`: the protocol that both implementations keep, the physical schema, and the errors of reading;
 - `row_numbers`: rows told apart by the values of columns;
+- `row_hashes`: rows as words of 64 bits, and hashes of these;
 - `arrow_schema`, `consolidation`: update frames in Arrow, and sums of equal updates in process;
 - `plain_cells`: values in Arrow's tables and in Python;
 - `numerics`: most of them are stored as integers of 64 bits;

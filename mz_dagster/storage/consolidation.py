@@ -18,19 +18,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
-from mz_dagster.storage.numerics import halves
-from mz_dagster.storage.row_numbers import (
-    compact,
-    firsts,
-    is_stored_as_integer,
-    numbered,
-    stored_integers,
-    whole,
-)
+from mz_dagster.storage.row_hashes import AT_ONCE, hashed, words_of
+from mz_dagster.storage.row_numbers import compact, firsts, is_stored_as_integer, numbered, whole
 from mz_dagster.storage.shards import DIFF, TIME, MultiplicityOverflow
 
-#: Odd, and its bits look random: 2^64 over the golden ratio.
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 #: So many rows tell whether most are as others.
 _SAMPLE = 4_096
 _FIRST_TIME = -(2**63)
@@ -146,13 +137,12 @@ def _alone(frame: pa.Table) -> NDArray[np.bool_] | None:
 def _shared(columns: pa.Table) -> NDArray[np.bool_]:
     """Returns which rows are as another one, and perhaps some that are as none."""
     rows = len(columns)
-    hashes = np.zeros(rows, np.uint64)
-    for column in columns.columns:
-        values = whole(column)
-        for own in halves(values) if pa.types.is_decimal128(column.type) else (stored_integers(values),):
-            _mix(hashes, np.where(values.is_valid(), own, 0) if values.null_count else own)
-        if values.null_count:
-            _mix(hashes, values.is_valid().to_numpy(zero_copy_only=False).astype(np.int64))
+    have_nulls = [column.null_count > 0 for column in columns.columns]
+    parts = []
+    for begin in range(0, rows, AT_ONCE):  # their words stay in the processor's cache
+        part = zip(columns.slice(begin, AT_ONCE).columns, have_nulls, strict=True)
+        parts.append(hashed([word for column, has_nulls in part for word in words_of(column, has_nulls=has_nulls)]))
+    hashes = np.concatenate(parts)
     bits = (rows - 1).bit_length()
     places = np.uint64((1 << bits) - 1)
     ordered = np.sort(hashes & ~places | np.arange(rows, dtype=np.uint64))
@@ -160,11 +150,3 @@ def _shared(columns: pa.Table) -> NDArray[np.bool_]:
     found = np.zeros(rows, np.bool_)
     found[(ordered & places)[np.append(is_same, False) | np.append(False, is_same)]] = True
     return found
-
-
-def _mix(hashes: NDArray[np.uint64], values: NDArray[np.int64]) -> None:
-    """Puts a column into the hashes of rows; the upper bits depend on all that is put in."""
-    hashes ^= np.ascontiguousarray(values).view(np.uint64)
-    hashes *= _FACTOR
-    hashes ^= hashes >> np.uint64(32)
-    hashes *= _FACTOR

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mz_dagster.scalars.types import DATE, FLOAT8, INT4, INT8, TEXT, Column, array_of, numeric
-from mz_dagster.storage import consolidation
+from mz_dagster.storage import consolidation, row_hashes
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.consolidation import summed
 from tests.budgets import SetBudget
@@ -50,7 +50,8 @@ def updates(chosen: random.Random, rows: int, values: int) -> list[Any]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("rows", "values"), [(60, 4), (900, 2), (3_000, 10_000), (6_000, 40)])
-def test_equal_updates_are_summed(seed: int, rows: int, values: int) -> None:
+def test_equal_updates_are_summed(seed: int, rows: int, values: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consolidation, "AT_ONCE", random.Random(seed).choice([1, 7, 1_000, 100_000]))
     given = updates(random.Random(seed), rows, values)
     expected: Counter[str] = Counter()
     for cells, time, diff in given:
@@ -72,5 +73,5 @@ def test_updates_whose_hashes_meet_are_told_apart(set_budget: SetBudget, monkeyp
     set_budget(numbered_rows=10**9)
     assert sorted(map(repr, summed(frame).to_pylist())) == expected
     set_budget(numbered_rows=10)
-    monkeypatch.setattr(consolidation, "_FACTOR", np.uint64(1 << 55))
+    monkeypatch.setattr(row_hashes, "_FACTOR", np.uint64(1 << 55))
     assert sorted(map(repr, summed(frame).to_pylist())) == expected

@@ -7,7 +7,7 @@ multiset of the rows that go, and C that of those that come. `net_rows` yields s
 
 of which what has an equal in the other is about as little as can be had at little cost: what is left over is summed
 later, with the updates. So a pair may be missed and never be invented: two rows are a pair if they have the same bits
-in each column. Each column is made words of 64 bits that are equal if and only if the values are (`_words`).
+in each column. Each column is made words of 64 bits that are equal if and only if the values are (`row_hashes`).
 
 First the rows are walked side by side, as a writer that keeps their order leaves them: in pieces of the files that go,
 with changed rows between. What that does not pair is looked up in a table by a hash of the words, in rounds, in each of
@@ -24,20 +24,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
-from mz_dagster.storage.row_numbers import numbered, whole
+from mz_dagster.storage.row_hashes import Words, hashed, words_of
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 
-Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
-#: How many rows are hashed at once, which the processor's cache holds, and compared at once.
-_HASHED, _COMPARED = 65_536, 4_096
+#: How many rows are compared at once.
+_COMPARED = 4_096
 #: How far the walk looks for where rows go on that were taken out or put in.
 _NEAR = 256
 #: How often the walk looks for where rows go on among all, and again as often once that has led on.
@@ -45,8 +41,6 @@ _SCANS = 16
 #: How many steps the walk has, and in how many rows one more.
 _PATIENCE, _RARE = 256, 128
 _ROUNDS = 6
-#: Texts of up to so many bytes are words themselves, longer ones are numbered.
-_SHORT = 32
 
 
 def net_rows(
@@ -105,14 +99,11 @@ def unpaired(gone: Sequence[pa.RecordBatch], came: Sequence[pa.RecordBatch]) -> 
     """
     rows = sum(one.num_rows for one in gone)
     batches = [*gone, *came]
-    words = [
-        word
-        for place in range(batches[0].num_columns)
-        for word in _words(pa.chunked_array([one.column(place) for one in batches]))
-    ]
+    columns = (pa.chunked_array([one.column(place) for one in batches]) for place in range(batches[0].num_columns))
+    words = [word for column in columns for word in words_of(column, has_nulls=column.null_count > 0)]
     words = words or [np.zeros(sum(one.num_rows for one in batches), np.uint64)]
-    hashed = _hashed(words)
-    sides = _Sides([one[:rows] for one in words], [one[rows:] for one in words], hashed[:rows], hashed[rows:])
+    hashes = hashed(words)
+    sides = _Sides([one[:rows] for one in words], [one[rows:] for one in words], hashes[:rows], hashes[rows:])
     _walk(sides, np.cumsum([one.num_rows for one in gone]).tolist())
     _look_up(sides)
     return sides.gone, sides.came
@@ -275,88 +266,3 @@ def _look_up(sides: _Sides) -> None:
         if len(first) * 8 < min(len(gone), len(came)):
             return  # what is left has no equal, or many
         gone, came = gone[np.take(sides.gone, gone)], came[np.take(sides.came, came)]
-
-
-def _hashed(words: Sequence[Words]) -> Words:
-    found = np.empty(len(words[0]), np.uint64)
-    for begin in range(0, len(found), _HASHED):
-        some = found[begin : begin + _HASHED]
-        some[:] = _FACTOR
-        for word in words:
-            some ^= word[begin : begin + _HASHED]
-            some *= _FACTOR
-            some ^= some >> _HALF
-        some *= _FACTOR
-    return found
-
-
-def _words(column: pa.ChunkedArray) -> list[Words]:
-    """Returns words that are equal in two rows if and only if the column is, by its bits.
-
-    Within arrays and structs all NaNs are one, as they are in a collection.
-    """
-    type_ = column.type
-    found: list[Words] | None
-    if pa.types.is_null(type_):
-        return []
-    if pa.types.is_decimal128(type_):
-        found = _of_decimals(column)
-    elif pa.types.is_boolean(type_):
-        found = [_of_fixed(column.cast(pa.uint8()))]
-    elif pa.types.is_primitive(type_) and type_.bit_width in (8, 16, 32, 64):
-        found = [_of_fixed(column)]
-    else:
-        found = _of_texts(column) if pa.types.is_string(type_) or pa.types.is_binary(type_) else None
-    if found is None:  # NULL has a number, too
-        return [numbered([whole(column)], len(column))[0].astype(np.uint64)]
-    if column.null_count:
-        valid = column.is_valid().to_numpy()
-        for word in found:
-            word *= valid
-        found.append(valid.astype(np.uint64))
-    return found
-
-
-def _of_fixed(column: pa.ChunkedArray) -> Words:
-    found, begin = np.empty(len(column), np.uint64), 0
-    for chunk in column.chunks:
-        found[begin : begin + len(chunk)] = _values(chunk, np.dtype(f"u{column.type.bit_width // 8}"), 1)
-        begin += len(chunk)
-    return found
-
-
-def _of_decimals(column: pa.ChunkedArray) -> list[Words]:
-    pairs = np.concatenate([_values(chunk, np.dtype(np.uint64), 2).reshape(-1, 2) for chunk in column.chunks])
-    return [np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])]
-
-
-def _values(chunk: pa.Array, dtype: np.dtype[Any], each: int) -> NDArray[Any]:
-    """Returns what an array holds, where it is NULL, too: so many of a type for each value."""
-    found = np.frombuffer(chunk.buffers()[1], dtype) if len(chunk) else np.empty(0, dtype)
-    return found[each * chunk.offset : each * (chunk.offset + len(chunk))]
-
-
-def _of_texts(column: pa.ChunkedArray) -> list[Words] | None:
-    """Returns texts as their bytes, eight in a word, and their lengths; None if one of them is too long for that."""
-    lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy().astype(np.int64)
-    longest = int(lengths.max(initial=0))
-    if longest > _SHORT:
-        return None
-    found = [np.empty(len(column), np.uint64) for _ in range(-(-longest // 8))]
-    begin = 0
-    for chunk in column.chunks:
-        rows = slice(begin, begin + len(chunk))
-        begin += len(chunk)
-        starts = _values(chunk, np.dtype(np.int32), 1).astype(np.int64)
-        data = chunk.buffers()[2] if len(chunk) else None
-        held = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-        padded = np.concatenate([held, np.zeros(_SHORT + 8, np.uint8)])
-        eights = np.ndarray((len(padded) - 7,), np.uint64, padded, 0, (1,))
-        for place, word in enumerate(found):
-            left = np.clip(lengths[rows] - 8 * place, 0, 8)
-            word[rows] = eights[starts + 8 * place] & _LOW_BYTES[left]
-    return [*found, lengths.astype(np.uint64)]
-
-
-#: By how many of a word's bytes count, its bits that do: the first bytes are the low ones.
-_LOW_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
