@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from mz_dagster.adapter.constraints import Enforcement, Read, Row
-from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.adapter.dml import ColumnUpdates, RowUpdate
+from mz_dagster.compute import StoredRows
 from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import Insert, OnConflict, SqlText, Update, bind_update
 from mz_dagster.sql.constraints import OverRows, WrittenRows
@@ -81,8 +84,32 @@ class Conflicts:
             CheckViolation: One of them makes a condition false, even if it would be left out.
             CardinalityViolation: Two of them would change one row.
         """
+        kept, changed = self._places(rows, read)
+        updates: list[RowUpdate] = [(rows[i], 1) for i in kept]
+        arity = self.enforcement.columns.arity
+        for one in read(self._changes([rows[i] for i in changed])) if changed else ():
+            updates += [(one[:arity], -1), (one[arity : 2 * arity], 1)]
+        return updates
+
+    def resolved_columns(self, rows: StoredRows, read: Read) -> ColumnUpdates:
+        """Returns what `resolved` does of rows in columns."""
+        kept, changed = self._places(rows, read)
+        added = rows.taken(np.array(kept, np.int64))
+        if not changed:
+            return ColumnUpdates(added)
+        columns, arity = self.enforcement.columns.columns, self.enforcement.columns.arity
+        found = read(self._changes(rows.taken(np.array(changed, np.int64))))
+        if not isinstance(found, StoredRows):
+            found = StoredRows.of_rows([one[: 2 * arity] for one in found], (*columns, *columns))
+        new = found.arranged(range(arity, 2 * arity))
+        return ColumnUpdates(added.followed_by(new), found.arranged(range(arity)))
+
+    def _places(self, rows: Sequence[Row], read: Read) -> tuple[list[int], list[int]]:
+        """Returns the numbers of the rows that are added, and of those that change the table's."""
         self.enforcement.check(rows, read)
-        present = {int(number) for key in self.keys for number, *_ in self.enforcement.present(key, rows, read)}
+        present: set[int] = set()
+        for key in self.keys:
+            present.update(_numbers(self.enforcement.present(key, rows, read)))
         first = [self.enforcement.first_equal(key, rows, read) for key in self.keys]
         if self._clause.assignments:
             if any(number != group for one in first for number, group in enumerate(one)):
@@ -91,22 +118,17 @@ class Conflicts:
                     hint="Ensure that no rows proposed for insertion within the same command have duplicate "
                     "constrained values.",
                 )
-            updates: list[RowUpdate] = [(row, 1) for i, row in enumerate(rows) if i not in present]
-            arity = self.enforcement.columns.arity
-            changed = [row for i, row in enumerate(rows) if i in present]
-            for one in read(self._changes(changed)) if changed else ():
-                updates += [(one[:arity], -1), (one[arity : 2 * arity], 1)]
-            return updates
-        kept: list[Row] = []
+            return [i for i in range(len(rows)) if i not in present], sorted(present)
+        kept: list[int] = []
         taken: list[set[int]] = [set() for _ in self.keys]
-        for i, row in enumerate(rows):
+        for i in range(len(rows)):
             groups = [one[i] for one in first]
             if i in present or any(group in others for group, others in zip(groups, taken, strict=True)):
                 continue
-            kept.append(row)
+            kept.append(i)
             for group, others in zip(groups, taken, strict=True):
                 others.add(group)
-        return [(row, 1) for row in kept]
+        return kept, []
 
     def _changes(self, rows: Sequence[Row]) -> OverRows:
         """Returns the plan of the table's rows that are equal to given ones, each followed by what takes its place."""
@@ -145,6 +167,13 @@ class Conflicts:
         )
         assert bound.matches is not None
         return OverRows(bound.matches, written.given)
+
+
+def _numbers(found: Sequence[Row]) -> list[int]:
+    """Returns the numbers that stand before rows."""
+    if isinstance(found, StoredRows):
+        return [int(one) for one in found.table.column(0).to_pylist()]
+    return [int(number) for number, *_ in found]
 
 
 def _named_keys(clause: OnConflict, enforcement: Enforcement) -> tuple[UniqueKey, ...]:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.adapter.dml import ColumnUpdates, Updates
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.compute import StoredRows, stored_values
@@ -46,7 +47,7 @@ from mz_dagster.sql.errors import CheckViolation, UniqueViolation
 from mz_dagster.sql.schemas import last_of
 from mz_dagster.sql.statements import UniqueKey
 from mz_dagster.storage.arrow_schema import arrow_type
-from mz_dagster.storage.row_numbers import firsts, numbered, whole
+from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
 
 Row = tuple[Any, ...]
 #: Returns the rows of a bound plan, and of what it is given, at the time at which a statement reads.
@@ -136,33 +137,58 @@ class Enforcement:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""
         return [self._present(key, []).relation for key in self.constraints.keys]
 
-    def enforce(self, updates: Sequence[RowUpdate] | StoredRows, read: Read) -> None:
-        """Returns if the table may come to hold what updates make of it, or with rows in columns.
+    def enforce(self, updates: Updates, read: Read) -> None:
+        """Returns if the table may come to hold what updates make of it.
 
         Raises:
             CheckViolation: A new row makes a condition false.
             UniqueViolation: A new row would be equal to another in a key.
         """
         new: Sequence[Row]
-        if isinstance(updates, StoredRows):
-            new, gone = updates, Counter[str]()
+        gone: Sequence[Row]
+        if isinstance(updates, ColumnUpdates):
+            new, gone = updates.added or (), updates.removed or ()
         else:
             new = [row for row, diff in updates if diff > 0]
-            gone = Counter(repr(row) for row, diff in updates if diff < 0)
+            gone = [row for row, diff in updates if diff < 0]
         if not new:
             return
-        self.enforce_among(new, read)
-        for key in self.constraints.keys:
-            left = Counter(gone)
-            for _, *old in sorted(self.present(key, new, read), key=itemgetter(0)):
+        self.check(new, read)
+        keys = [one for one in self.constraints.keys if not self._keeps(one, gone, new)]
+        self._enforce_keys_among(keys, new, read)
+        for key in keys:
+            found = self.present(key, new, read)
+            if isinstance(found, StoredRows) and (isinstance(gone, StoredRows) or not gone):
+                number = _first_not_in(found, gone if isinstance(gone, StoredRows) else None)
+                if number is not None:
+                    raise self._twice(key, found[number][1:])
+                continue
+            left = Counter(map(repr, gone)) if found else Counter()
+            for _, *old in sorted(found, key=itemgetter(0)):
                 if not left[repr(tuple(old))]:
                     raise self._twice(key, tuple(old))
                 left[repr(tuple(old))] -= 1
 
+    def _keeps(self, key: UniqueKey, gone: Sequence[Row], new: Sequence[Row]) -> bool:
+        """Returns whether rows take the places of others of the same key, one by one, as far as one look tells.
+
+        Then no two of the table's are equal in it, as before.
+        """
+        places = self._places(key)
+        if len(gone) != len(new):
+            return False
+        if isinstance(gone, StoredRows) and isinstance(new, StoredRows):
+            return all(gone.table.column(place).equals(new.table.column(place)) for place in places)
+        cells = ([[row[place] for place in places] for row in rows] for rows in (gone, new))
+        return repr(next(cells)) == repr(next(cells))
+
     def enforce_among(self, rows: Sequence[Row], read: Read) -> None:
         """Returns if the table may hold rows, as far as these alone decide it; raises as `enforce`."""
         self.check(rows, read)
-        for key in self.constraints.keys:
+        self._enforce_keys_among(self.constraints.keys, rows, read)
+
+    def _enforce_keys_among(self, keys: Sequence[UniqueKey], rows: Sequence[Row], read: Read) -> None:
+        for key in keys:
             number = self._first_twice(key, rows, read)
             if number is not None:
                 raise self._twice(key, rows[number])
@@ -204,14 +230,21 @@ class Enforcement:
     def first_equal(self, key: UniqueKey, rows: Sequence[Row], read: Read) -> list[int]:
         """Returns of each given row the number of the first that is equal to it in a key: its own, or an earlier's."""
         places = self._places(key)
+        if isinstance(rows, StoredRows) and not self._is_in_several_ways(places):
+            found: list[int] = _first_equal([whole(rows.table.column(place)) for place in places]).tolist()
+            return found
+        return self._first_equal_rows(key, places, rows, read)
+
+    def _is_in_several_ways(self, places: Sequence[int]) -> bool:
+        return any(representation_of(self.columns.columns[i].type) is not None for i in places)
+
+    def _first_equal_rows(self, key: UniqueKey, places: Sequence[int], rows: Sequence[Row], read: Read) -> list[int]:
         found: list[int] = []
         first: dict[tuple[object, ...], int] = {}
         for number, row in enumerate(rows):
             cells = tuple(_hashable(row[i]) for i in places)
             found.append(number if None in cells else first.setdefault(cells, number))
-        types = [self.columns.columns[i].type for i in places]
-        in_several_ways = any(representation_of(one) is not None for one in types)
-        if in_several_ways and len(first) > 1:
+        if self._is_in_several_ways(places) and len(first) > 1:
             distinct = sorted(first.values())
             given = self._numbered([rows[i] for i in distinct], places)
             pairs = read(bind_equal(key, self.columns, given, self.resolver))
@@ -224,17 +257,11 @@ class Enforcement:
     def _first_twice(self, key: UniqueKey, rows: Sequence[Row], read: Read) -> int | None:
         """Returns the number of the first row that is equal to an earlier one in a key, if one is."""
         places = self._places(key)
-        in_several_ways = any(representation_of(self.columns.columns[i].type) is not None for i in places)
-        if not isinstance(rows, StoredRows) or in_several_ways:
-            equal = self.first_equal(key, rows, read)
+        if not isinstance(rows, StoredRows) or self._is_in_several_ways(places):
+            equal = self._first_equal_rows(key, places, rows, read)
             return next((number for number, first in enumerate(equal) if number != first), None)
-        columns = [whole(rows.table.column(place)) for place in places]
-        numbers, _ = numbered(columns, len(rows), signs=False)
-        is_first = np.zeros(len(rows), np.bool_)
-        is_first[firsts(numbers)] = True
-        for one in columns:
-            if one.null_count:  # which equals nothing
-                is_first |= one.is_null().to_numpy(zero_copy_only=False)
+        found = _first_equal([whole(rows.table.column(place)) for place in places])
+        is_first = found == np.arange(len(found))
         return None if is_first.all() else int(np.argmin(is_first))
 
     def _present(self, key: UniqueKey, rows: Sequence[Row]) -> OverRows:
@@ -261,6 +288,36 @@ class Enforcement:
             table=last_of(self.table.schema, str(self.table.name)),
             constraint=key.name,
         )
+
+
+def _first_equal(columns: Sequence[pa.Array]) -> NDArray[np.int64]:
+    """Returns of each row of some columns the place of the first that is equal to it; a NULL equals nothing."""
+    rows = len(columns[0])
+    numbers, _ = compact(numbered(columns, rows, signs=False)[0])
+    found = firsts(numbers)[numbers] if rows else numbers
+    for one in columns:
+        if one.null_count:
+            found = np.where(one.is_null().to_numpy(zero_copy_only=False), np.arange(rows), found)
+    return found
+
+
+def _first_not_in(found: StoredRows, gone: StoredRows | None) -> int | None:
+    """Returns the place of the numbered row of the least number that is none of those that go; None if all are.
+
+    The rows are equal to one of a table in a key each, so none of them is there twice.
+    """
+    if not len(found):
+        return None
+    order = np.argsort(whole(found.table.column(0)).to_numpy(), kind="stable")
+    if gone is None:
+        return int(order[0])
+    both = [
+        pa.concat_arrays([whole(there), whole(going)])
+        for there, going in zip(found.table.columns[1:], gone.table.columns, strict=True)
+    ]
+    numbers, _ = numbered(both, len(found) + len(gone))
+    is_there = np.isin(numbers[: len(found)], numbers[len(found) :])[order]
+    return None if is_there.all() else int(order[np.argmin(is_there)])
 
 
 def _hashable(cell: object) -> object:

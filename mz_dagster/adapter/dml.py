@@ -38,9 +38,34 @@ Row = tuple[Value, ...]
 RowUpdate = tuple[Row, int]
 
 
-def added(rows: Found) -> Sequence[RowUpdate] | StoredRows:
-    """Returns the updates by which rows are added; rows in columns are these themselves."""
-    return rows if isinstance(rows, StoredRows) else [(row, 1) for row in rows]
+@dataclass(frozen=True, slots=True)
+class ColumnUpdates:
+    """Updates in columns: rows that are added, and rows that go."""
+
+    added: StoredRows | None = None
+    removed: StoredRows | None = None
+
+    def __len__(self) -> int:
+        return len(self.added or ()) + len(self.removed or ())
+
+
+Updates = Sequence[RowUpdate] | ColumnUpdates
+
+
+def added(rows: Found) -> Updates:
+    """Returns the updates by which rows are added."""
+    return ColumnUpdates(rows) if isinstance(rows, StoredRows) else [(row, 1) for row in rows]
+
+
+def removed(rows: Found) -> Updates:
+    """Returns the updates by which rows go."""
+    return ColumnUpdates(removed=rows) if isinstance(rows, StoredRows) else [(row, -1) for row in rows]
+
+
+def in_columns(rows: Sequence[Row], columns: Sequence[Column]) -> Sequence[Row]:
+    """Returns many rows in columns, and few as they are."""
+    is_made = len(rows) > _FEW and not isinstance(rows, StoredRows)
+    return StoredRows.of_rows(rows, columns) if is_made else rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +73,7 @@ class DecidedWrite:
     """What a write has decided to append, and what else becomes of its table in the same transaction.
 
     Attributes:
-        updates: The updates, or rows in columns that are added. None of them, nor anything else, and there is nothing
+        updates: The updates. None of them, nor anything else, and there is nothing
             to seal: what was read is right where it was read.
         reads: What they were made of, which must be the same when they take effect; None if they were given.
         write_at: A timestamp that the oracle has handed out for them; None for any.
@@ -57,7 +82,7 @@ class DecidedWrite:
         takeover: Whose place it takes, or how it is altered; then the updates are of rows as they are stored.
     """
 
-    updates: Sequence[RowUpdate] | StoredRows
+    updates: Updates
     reads: ReadSet | None = None
     write_at: int | None = None
     name: str | None = None
@@ -105,9 +130,9 @@ def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[Colle
         one = decide(row)
         if not one.updates and one.name is None and not one.restarts and one.takeover is None:
             return None
-        if isinstance(one.updates, StoredRows):
-            rows = one.updates
-            return PendingWrite(lambda time: _frame(rows, row, time), one)
+        if isinstance(one.updates, ColumnUpdates):
+            changes = one.updates
+            return PendingWrite(lambda time: _frame(changes, row, time), one)
         if isinstance(one.takeover, Alteration):  # of rows as they are stored from then on
             columns, updates = in_shard(one.takeover.shapes.stored), list(one.updates)
         else:
@@ -117,14 +142,19 @@ def read_and_append(appender: Appender, table: GlobalId, decide: Callable[[Colle
     return appender.append(table, decided)
 
 
-def _frame(rows: StoredRows, row: CollectionRow, time: int) -> pa.Table:
-    """Returns the update frame by which a table gets rows of the columns that SQL sees, at a time."""
+def _frame(updates: ColumnUpdates, row: CollectionRow, time: int) -> pa.Table:
+    """Returns the update frame by which a table loses and gets rows of the columns that SQL sees, at a time."""
+    parts = [(updates.removed, -1), (updates.added, 1)]
+    return pa.concat_tables([_part(rows, row, time, diff) for rows, diff in parts if rows is not None])
+
+
+def _part(rows: StoredRows, row: CollectionRow, time: int, diff: int) -> pa.Table:
     own = dict(zip(row.places or range(len(row.columns)), rows.table.columns, strict=True))
     columns = [
         own[place] if place in own else pa.nulls(len(rows), arrow_type(one.type))
         for place, one in enumerate(row.columns)
     ]
-    return StoredRows.of(columns, row.columns).updates(row.columns, time)
+    return StoredRows.of(columns, row.columns).updates(row.columns, time, diff)
 
 
 @dataclass(frozen=True, slots=True)

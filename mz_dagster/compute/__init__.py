@@ -41,7 +41,7 @@ from mz_dagster.compute.snapshot.peek import (
 )
 from mz_dagster.compute.snapshot.rows_frame import rows_frame
 from mz_dagster.compute.snapshot.stored_rows import StoredRows
-from mz_dagster.compute.snapshot.stored_scalars import stored_values
+from mz_dagster.compute.snapshot.stored_scalars import stored_projection, stored_values
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.spark.warm_spark import LeftToSpark, WarmSpark
 from mz_dagster.compute.step.graph import FailedNode, Graph, MaintainedNode, Node, SinkNode, SourceNode, TableNode
@@ -84,6 +84,7 @@ __all__ = [
     "peek_locally",
     "quiet",
     "rows_frame",
+    "stored_projection",
     "stored_values",
     "updates_of_rows",
 ]

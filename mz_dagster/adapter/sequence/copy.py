@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.copy_to_file import copy_to_file as write_file
-from mz_dagster.adapter.dml import check_not_null
+from mz_dagster.adapter.dml import Updates, added, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.project import FolderNotAllowed
@@ -117,10 +117,10 @@ def _copied(
     generated = [place for place, one in enumerate(columns) if one in omitted and one.name in generate.columns]
     rows = generate.filled_columns(StoredRows.of([given[one.name] for one in columns], columns), generated)
 
-    def decide(now: CollectionRow, time: int) -> tuple[StoredRows, StoredRows]:
+    def decide(now: CollectionRow, time: int) -> tuple[Updates, StoredRows]:
         completed = enforcement.completed_columns(rows, writes.reader(time))
         check_not_null(now.shown, statement.table.last, completed)
-        return completed, completed
+        return added(completed), completed
 
     return writes.changed("COPY", table, [], decide, lambda _: None, enforcement)
 

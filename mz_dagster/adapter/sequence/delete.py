@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from mz_dagster.adapter.dml import RowUpdate
+from mz_dagster.adapter.dml import Updates, removed
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches
+from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches, matches_once
 from mz_dagster.catalog import CollectionRow
+from mz_dagster.compute import StoredRows
 from mz_dagster.sql import Delete, bind_delete
 
 
@@ -22,10 +23,16 @@ def delete(context: Context, statement: Delete, parameters: Parameters) -> Resul
     plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
     reading = [writes.peeks.planned(one) for one in plans]
 
-    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
-        *matches, gone = (writes.peeks.peek_at(one, time) for one in reading)
-        written = _with_joined(gone, matches[0], len(now.shown)) if matches else gone
-        return [(one, -1) for one in gone], written
+    def decide(now: CollectionRow, time: int) -> tuple[Updates, Sequence[Row]]:
+        *matches, gone = (writes.peeks.found_at(one, time) for one in reading)
+        if not matches:
+            return removed(gone), gone
+        arity = len(now.shown)
+        if matches_once(matches[0], gone, arity):
+            assert isinstance(matches[0], StoredRows), "it is in columns"
+            return removed(matches[0].arranged(range(arity))), matches[0]
+        rows = [*gone]
+        return removed(rows), _with_joined(rows, [*matches[0]], arity)
 
     returned = partial(writes.returned, statement, row, parameters, circumstances)
     return writes.changed("DELETE", table, reading, decide, returned)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement
-from mz_dagster.adapter.dml import RowUpdate, check_not_null
+from mz_dagster.adapter.dml import RowUpdate, Updates, added, check_not_null, in_columns
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
@@ -75,20 +76,26 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
         else:
             parts.append(writes.peeks.planned(bound.relation))
     reading = [one for one in parts if isinstance(one, Relation)]
-    only_adds = conflict is None and statement.returning is None
 
-    def decide(now: CollectionRow, time: int) -> tuple[Sequence[RowUpdate] | StoredRows, Sequence[Row]]:
+    def decide(now: CollectionRow, time: int) -> tuple[Updates, Sequence[Row]]:
         read = writes.reader(time)
         found = [writes.peeks.found_at(one, time) if isinstance(one, Relation) else one for one in parts]
-        if only_adds and len(found) == 1 and isinstance(found[0], StoredRows):
-            stored = enforcement.completed_columns(generate.filled_columns(found[0], generated), read)
+        given = found[0] if len(found) == 1 else [row for one in found for row in one]
+        rows = in_columns(given, row.relation_type.columns)
+        if isinstance(rows, StoredRows):
+            stored = enforcement.completed_columns(generate.filled_columns(rows, generated), read)
             check_not_null(now.shown, name, stored)
-            return stored, stored
-        rows = [row for one in found for row in one]
+            if conflict is None:
+                return added(stored), stored
+            changes = conflict.resolved_columns(stored, read)
+            assert changes.added is not None, "there may be none of them"
+            stored = enforcement.completed_columns(changes.added, read)
+            check_not_null(now.shown, name, stored)
+            return replace(changes, added=stored), stored
         rows = enforcement.completed(generate.filled(rows, generated), read)
         check_not_null(now.shown, name, rows)
         if conflict is None:
-            return [(one, 1) for one in rows], rows
+            return added(rows), rows
         updates = conflict.resolved(rows, read)
         written = enforcement.completed([one for one, diff in updates if diff > 0], read)
         check_not_null(now.shown, name, written)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from mz_dagster.adapter.constraints import Enforcement, shown
-from mz_dagster.adapter.dml import RowUpdate, check_not_null
+from mz_dagster.adapter.dml import ColumnUpdates, Updates, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
-from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches
+from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches, matches_once
 from mz_dagster.catalog import CollectionRow
+from mz_dagster.compute import StoredRows
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.sql import Update, bind_update
 
@@ -44,9 +45,17 @@ def update(context: Context, statement: Update, parameters: Parameters) -> Resul
     generated = [i for i, name in enumerate(row.relation_type.names) if name in defaulted & generate.columns]
     reading = [writes.peeks.planned(one) for one in ((bound.matches, bound.old) if bound.joins else (bound.matches,))]
 
-    def decide(now: CollectionRow, time: int) -> tuple[list[RowUpdate], list[Row]]:
+    def decide(now: CollectionRow, time: int) -> tuple[Updates, Sequence[Row]]:
         arity = len(now.shown)
-        pairs = _pairs([writes.peeks.peek_at(one, time) for one in reading], arity)
+        found = [writes.peeks.found_at(one, time) for one in reading]
+        matches = found[0]
+        if isinstance(matches, StoredRows) and (not bound.joins or matches_once(matches, found[1], arity)):
+            there = range(matches.table.num_columns)
+            changed = generate.filled_columns(matches.arranged(there[arity:]), generated)
+            changed = enforcement.completed_columns(changed, writes.reader(time))
+            check_not_null(now.shown, statement.table.last, changed)
+            return ColumnUpdates(changed.arranged(there[:arity]), matches.arranged(there[:arity])), changed
+        pairs = _pairs([[*one] for one in found], arity)
         written = enforcement.completed(generate.filled([one for _, one in pairs], generated), writes.reader(time))
         new = [one[:arity] for one in written]
         check_not_null(now.shown, statement.table.last, new)

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from mz_dagster.adapter.access import needed_to_write
 from mz_dagster.adapter.constraints import Enforcement, Read
-from mz_dagster.adapter.dml import Appender, DecidedWrite, RowUpdate, read_and_append
+from mz_dagster.adapter.dml import Appender, DecidedWrite, Updates, read_and_append
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.finished_rows import finished_rows
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
-from mz_dagster.adapter.result import Result, user_rows
+from mz_dagster.adapter.result import Result, Rows, StreamedRows, user_rows
 from mz_dagster.catalog import CollectionRow, ObjectRow
-from mz_dagster.compute import StoredRows
+from mz_dagster.compute import Found, StoredRows, stored_projection
 from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.sql import (
@@ -34,6 +36,7 @@ from mz_dagster.sql import (
     ordered_rows,
 )
 from mz_dagster.sql.circumstances import Circumstances
+from mz_dagster.storage.row_numbers import firsts, numbered, whole
 
 Row = tuple[Any, ...]
 Parameters = Sequence[object]
@@ -60,7 +63,7 @@ class Writes:
         command: str,
         table: CollectionRow,
         reading: Sequence[Relation],
-        decide: Callable[[CollectionRow, int], tuple[Sequence[RowUpdate] | StoredRows, Sequence[Row]]],
+        decide: Callable[[CollectionRow, int], tuple[Updates, Sequence[Row]]],
         returned: Callable[[Sequence[Row]], BoundQuery | None],
         enforcement: Enforcement | None = None,
         *,
@@ -73,7 +76,7 @@ class Writes:
             table: The table.
             reading: The plans of what it reads.
             decide: Given the table's row and the time to read at, returns updates, and the rows that are written, each
-                with the columns of what it was joined with; or rows in columns that are added, twice.
+                with the columns of what it was joined with.
             returned: Given rows that are written, returns what RETURNING makes of them; None if it was not said.
             enforcement: What the updates are held against; None if they add no rows.
             restarts: Whether the table's sequences begin anew.
@@ -91,19 +94,34 @@ class Writes:
             if enforcement is not None:
                 enforcement.enforce(updates, self.reader(time))
             result = Result(f"{command} {len(rows)}", rowcount=len(rows))
-            bound = returned(rows)
-            if bound is not None:
-                shown = ordered_rows(self.peeks.peek_at(self.peeks.planned(bound.relation), time), bound.finishing)
-                columns = bound.relation_type.columns
-                result = replace(result, columns=columns, rows=user_rows(shown, columns))
+            if none_yet is not None:
+                columns = none_yet.relation_type.columns
+                result = replace(result, columns=columns, rows=self._shown(none_yet, rows, returned, time))
             return DecidedWrite(updates, reads, write_at, restarts=restarts)
 
         read_and_append(self.appender, table.id, decided)
         return result
 
+    def _shown(
+        self,
+        none_yet: BoundQuery,
+        rows: Sequence[Row],
+        returned: Callable[[Sequence[Row]], BoundQuery | None],
+        time: int,
+    ) -> Rows:
+        """Returns what RETURNING shows of rows that are written, given what it is of none."""
+        columns, finishing = none_yet.relation_type.columns, none_yet.finishing
+        stored = stored_projection(none_yet.relation, rows) if isinstance(rows, StoredRows) else None
+        if stored is not None:
+            return StreamedRows(finished_rows(stored, finishing), partial(user_rows, columns=columns))
+        bound = returned(rows)
+        assert bound is not None, "it was said"
+        found = self.peeks.peek_at(self.peeks.planned(bound.relation), time)
+        return user_rows(ordered_rows(found, bound.finishing), columns)
+
     def reader(self, time: int) -> Read:
         """Returns what reads bound plans at a time."""
-        return lambda plan: self.peeks.peek_at(self.peeks.planned(plan.relation), time, plan.given)
+        return lambda plan: self.peeks.found_at(self.peeks.planned(plan.relation), time, plan.given)
 
     def returned(
         self,
@@ -135,6 +153,14 @@ class Writes:
         if not self.names.access.is_owner:
             self.names.access.check(row, needed_to_write(statement, row))
         return row, self.engine.catalog.collection(row.id)
+
+
+def matches_once(matches: Found, old: Found, arity: int) -> bool:
+    """Returns whether rows of a table are in columns, and each has one match and is there once."""
+    if not isinstance(matches, StoredRows) or len(matches) != len(old):
+        return False
+    columns = [whole(matches.table.column(place)) for place in range(arity)]
+    return len(firsts(numbered(columns, len(matches))[0])) == len(matches)
 
 
 def least_matches(matches: Sequence[Row], arity: int) -> dict[str, Row]:

@@ -49,6 +49,18 @@ class StoredRows(Sequence[Row]):
     columns: tuple[Column, ...]
 
     @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[Value]], columns: Sequence[Column]) -> StoredRows:
+        """Returns rows in Python's form as they are stored."""
+        cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
+        return cls.of(
+            [
+                pa.array([to_stored(one, column.type) for one in own], arrow_type(column.type))
+                for own, column in zip(cells, columns, strict=True)
+            ],
+            columns,
+        )
+
+    @classmethod
     def of(cls, arrays: Sequence[pa.ChunkedArray | pa.Array], columns: Sequence[Column]) -> StoredRows:
         """Returns the rows of columns, whose moments may be numbers."""
         types = [arrow_type(one.type) for one in columns]
@@ -88,11 +100,18 @@ class StoredRows(Sequence[Row]):
         pieces = [self.table.take(pa.array(places[at : at + at_once])) for at in range(0, len(places), at_once)]
         return StoredRows(pa.concat_tables(pieces) if pieces else self.table.slice(0, 0), self.columns)
 
-    def updates(self, columns: Sequence[Column], time: int) -> pa.Table:
-        """Returns the updates by which the rows are there from a time on, of columns of the same types."""
-        times, ones = (pa.repeat(pa.scalar(one, pa.int64()), len(self)) for one in (time, 1))
-        data = [*self.table.columns, times, ones, pa.nulls(len(self), pa.string())]
+    def updates(self, columns: Sequence[Column], time: int, diff: int = 1) -> pa.Table:
+        """Returns the updates by which the rows are there from a time on, of columns of the same types.
+
+        Or by which they are there no longer, if `diff` is -1.
+        """
+        times, diffs = (pa.repeat(pa.scalar(one, pa.int64()), len(self)) for one in (time, diff))
+        data = [*self.table.columns, times, diffs, pa.nulls(len(self), pa.string())]
         return pa.Table.from_arrays(data, schema=update_schema(columns))
+
+    def followed_by(self, others: StoredRows) -> StoredRows:
+        """Returns the rows, and behind them others of columns of the same types."""
+        return StoredRows(pa.concat_tables([self.table, others.table]), self.columns)
 
     def with_column(self, place: int, values: pa.Array | pa.ChunkedArray) -> StoredRows:
         """Returns the rows with other stored values, as many as there are rows, in the column at a place."""

@@ -14,7 +14,9 @@ from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.snapshot.stored_rows import AT_ONCE, StoredRows
 from mz_dagster.functions.evaluation import is_evaluable
+from mz_dagster.plan.relation import Constant, Map, Projection, Relation
 from mz_dagster.scalars.scalar import Scalar
+from mz_dagster.scalars.types import Column
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.row_numbers import whole
 
@@ -48,6 +50,30 @@ def stored_values(scalar: Scalar, rows: StoredRows) -> pa.ChunkedArray | None:
             return None
         found.append(outcome.array(len(part)))
     return pa.chunked_array(found, arrow_type(scalar.type))
+
+
+def stored_projection(relation: Relation, rows: StoredRows) -> StoredRows | None:
+    """Returns what a plan that does nothing but compute columns makes of rows in the place of its constants, in order.
+
+    None if it does more, or as for `stored_values`.
+    """
+    match relation:
+        case Constant():
+            return rows
+        case Projection():
+            below = stored_projection(relation.input, rows)
+            return None if below is None else below.arranged(relation.positions)
+        case Map():
+            found = stored_projection(relation.input, rows)
+            for scalar, name in zip(relation.scalars, relation.names, strict=True):
+                values = None if found is None else stored_values(scalar, found)
+                if found is None or values is None:
+                    return None
+                column = Column(name, scalar.type, scalar.nullable)
+                found = StoredRows.of([*found.table.columns, values], (*found.columns, column))
+            return found
+        case _:
+            return None
 
 
 def _column(table: pa.Table, place: int) -> pa.Array:
