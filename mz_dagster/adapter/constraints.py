@@ -24,7 +24,7 @@ from mz_dagster.adapter.dml import ColumnUpdates, Updates
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.compute import StoredRows, stored_values
-from mz_dagster.plan.relation import Relation
+from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.representations import representation_of
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.scalar import Scalar
@@ -135,7 +135,7 @@ class Enforcement:
 
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""
-        return [self._present(key, []).relation for key in self.constraints.keys]
+        return [Get(self.table.id, self.columns, str(self.table.name))] if self.constraints.keys else []
 
     def enforce(self, updates: Updates, read: Read) -> None:
         """Returns if the table may come to hold what updates make of it.

@@ -97,7 +97,13 @@ def bind_query(
         ProgrammingError: A name or type is wrong; with position and SQLSTATE.
         NotSupportedError: A form is legal but refused; with position and reason.
     """
-    body = parse_body(query)
+    return bind_parsed(parse_body(query), resolver, params=params, circumstances=circumstances)
+
+
+def bind_parsed(
+    body: Body, resolver: Resolver, *, params: Sequence[object] = (), circumstances: Circumstances | None = None
+) -> BoundQuery:
+    """Returns what `bind_query` does of a query that was parsed before."""
     binding = BindingContext(resolver, params, circumstances)
     with zone_of(circumstances):
         return finished(binding, Queries(binding, body).bind(body.root, {}, finishing=True))

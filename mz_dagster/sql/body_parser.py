@@ -335,6 +335,7 @@ class Body:
     tokens: tuple[Token, ...]
     hints: tuple[Hint, ...] = ()
     _spans: dict[int, tuple[exp.Expr, tuple[int, int] | None]] = field(default_factory=dict, compare=False, repr=False)
+    _parameters: list[int] = field(default_factory=list, compare=False, repr=False)  # where they begin
 
     def span(self, node: exp.Expr) -> tuple[int, int] | None:
         """Returns the node's first offset and the one behind its last, within `text`; None if unknown."""
@@ -420,8 +421,8 @@ class Body:
     def follows_directly(self, node: exp.Expr, word: str) -> bool:
         """Returns whether the token right before `node` is `word`."""
         span = self.span(node)
-        before = [token for token in self.tokens if span is not None and token.end <= span[0]]
-        return bool(before) and before[-1].is_word(word)
+        number = 0 if span is None else self._token_at(span[0])
+        return number > 0 and self.tokens[number - 1].is_word(word)
 
     def group_sizes(self, select: exp.Select) -> GroupSizes:
         """Returns the group size hints of `select`."""
@@ -446,15 +447,16 @@ class Body:
         """Returns the 0-based number of the `?` that `node` is, in its statement."""
         span = self.span(node)
         assert span is not None
-        before = sum(token.kind is TokenKind.PARAMETER and token.start < span[0] for token in self.tokens)
-        return self.text.parameters_before + before
+        if not self._parameters:
+            self._parameters.extend(token.start for token in self.tokens if token.kind is TokenKind.PARAMETER)
+        return self.text.parameters_before + bisect_left(self._parameters, span[0])
 
     def keyword_position(self, word: str, node: exp.Expr) -> int:
         """Returns the position of the first `word` within `node` or behind it; else the node's."""
         span = self.span(node)
         if span is not None:
-            for token in self.tokens:
-                if token.start >= span[0] and token.is_word(word):
+            for token in self.tokens[self._token_at(span[0]) :]:
+                if token.is_word(word):
                     return self.text.offset + token.start + 1
         return self.position(node)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -21,9 +22,9 @@ from mz_dagster.plan.relation import Constant, Filter, Get, Projection, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, columns_of, walk
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
-from mz_dagster.sql.binder import bind_query
+from mz_dagster.sql.binder import bind_parsed
 from mz_dagster.sql.binding import BindingContext
-from mz_dagster.sql.body_parser import Body, parse_scalar
+from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidObjectDefinition, UnsupportedForm
@@ -38,6 +39,8 @@ from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, Sq
 
 #: Up to how many rows are constants of a plan that reads them.
 _MOST_LITERAL = 100
+#: Of how many texts of definitions the trees are kept.
+_MOST_PARSED = 256
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
 ORDINAL = "number of the row"
 
@@ -275,8 +278,21 @@ class _TypesOf:
         return ()
 
 
+@lru_cache(_MOST_PARSED)
+def _parsed_query(text: str) -> Body:
+    return parse_body(SqlText(text))
+
+
+@lru_cache(_MOST_PARSED)
+def _parsed_scalar(text: SqlText) -> Body:
+    return parse_scalar(text)
+
+
 def _parsed(text: SqlText, what: str) -> Body:
-    body = parse_scalar(text)
+    return _without_query(_parsed_scalar(text), what)
+
+
+def _without_query(body: Body, what: str) -> Body:
     query = body.root.find(exp.Query)
     if query is not None:
         raise UnsupportedForm(f"cannot use subquery in {what}", position=body.position(query))
@@ -317,7 +333,7 @@ def bind_argument(
         DatatypeMismatch: It is of a type that does not become the parameter's by itself.
         UnsupportedForm: It has a subquery.
     """
-    body = _parsed(text, "EXECUTE parameter")
+    body = _without_query(parse_scalar(text), "EXECUTE parameter")
     expressions = Expressions(BindingContext(resolver, params, circumstances), body, Scope(), "EXECUTE")
     bound = expressions.bind(body.root)
     if isinstance(bound, Unknown):
@@ -366,7 +382,7 @@ def _over_numbered(
 ) -> OverRows:
     numbered = numbered_columns([columns.columns[columns.names.index(name)] for name in key.columns])
     written = WrittenRows.of(resolver, numbered, rows)
-    return OverRows(bind_query(SqlText(query), written).relation, written.given)
+    return OverRows(bind_parsed(_parsed_query(query), written).relation, written.given)
 
 
 def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:

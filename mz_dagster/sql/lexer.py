@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from mz_dagster.budget import budget
 from mz_dagster.sql.errors import BadCharacter, InvalidSyntax, UnsupportedForm
@@ -32,8 +33,7 @@ class TokenKind(Enum):
     END = "end"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token.
 
     Attributes:
@@ -79,6 +79,8 @@ _NUMBER = re.compile(r"(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)
 _DOLLAR = re.compile(r"\$(?:[A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]*)?\$")
 _NUMBERED = re.compile(r"\$[0-9]+")
 _SYMBOL = re.compile(r"::|:=|=>(?![-+*/<>=~!@#%^&|`])|.", re.DOTALL)
+#: What is a symbol wherever it stands outside quotes and comments, and begins no list of constants.
+_ALONE = frozenset(",);]")
 #: Characters of operators; `?` is apart, because it is a parameter, too.
 _OPERATOR = re.compile(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`])+")
 _QUESTION = re.compile(r"@?\?[|&]?(?!\|)")
@@ -132,7 +134,10 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     tokens: list[Token] = []
     at = 0
     while at < len(text):
-        if match := _SPACE.match(text, at):
+        if text[at] in _ALONE:
+            tokens.append(Token(TokenKind.SYMBOL, text[at], at, at + 1))
+            at += 1
+        elif match := _SPACE.match(text, at):
             at = match.end()
         elif text.startswith("/*", at):
             at = _end_of_comment(text, at)

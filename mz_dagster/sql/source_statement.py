@@ -307,7 +307,7 @@ def _partition(cursor: TokenCursor) -> list[Token]:
     found = []
     while True:
         token = cursor.current
-        found.append(replace(token, value=cursor.identifier("a column")))
+        found.append(token._replace(value=cursor.identifier("a column")))
         if cursor.accepts_symbol(")"):
             return found
         cursor.expects_symbol(",")

@@ -27,7 +27,7 @@ from mz_dagster.sql.binding import BindingContext, CommonTable, only_parts
 from mz_dagster.sql.body_parser import Body, parse_body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
-from mz_dagster.sql.constant_rows import constant_rows
+from mz_dagster.sql.constant_rows import ConstantRows
 from mz_dagster.sql.constraints import WrittenRows, assigned, bind_default, is_by_chance, literal_rows
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
@@ -131,16 +131,19 @@ def bind_insert_many(
     zone = UTC if circumstances is None else circumstances.settings["timezone"]
     body: Body | None = None
     composed: Composed | None = None
-    constant: Constant | None = None
+    rows: ConstantRows | None = None
     if statement.query is not None:
-        with zone_of(circumstances):
-            constant = constant_rows(statement.query.text, [target.columns[i] for i in places])
-        width = _Values.of(statement.query).width if constant is None else constant.relation_type.arity
-        if width and (constant is None or identities or computed):  # before anything is claimed
+        rows = ConstantRows.of(statement.query.text, statement.query.parameters_before)
+        width = _Values.of(statement.query).width if rows is None else rows.width
+        if width and (rows is None or identities or computed):  # before anything is claimed
             _check_generated(statement, target, places[:width], identities, computed)
-        if constant is not None and width < len(places) and statement.columns:
-            constant = None
+        if rows is not None and width < len(places) and statement.columns:
+            rows = None
     for params in many:
+        constant: Constant | None = None
+        if rows is not None:
+            with zone_of(circumstances):
+                constant = rows.assigned([target.columns[i] for i in places], params)
         if statement.query is not None and constant is None and (body is None or claim is not None):
             composed = _with_defaults(statement.query, places, target, defaults, identities, claim, zone)
             with nullcontext() if composed is None else composed.blamed():

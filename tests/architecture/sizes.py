@@ -72,6 +72,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "plan/transform/limited_windows.py:_MOST",
         "sql/choices.py:GROUP",
         "sql/constraints.py:_MOST_LITERAL",
+        "sql/constraints.py:_MOST_PARSED",
     ),
     "what a protocol, a driver, a library or Dagster takes at once": (
         "catalog/database.py:PORTION",
@@ -106,6 +107,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "compute/step/worker_process.py:_KNOWN_AT_LEAST",
         "sql/parsed_texts.py:_MOST",
         "sql/parsed_texts.py:_LONGEST",
+        "sql/parsed_texts.py:_LONGEST_LONG",
         "storage/file_hashes.py:MOST_FILES",
         "storage/hot_files.py:_MOST_ASKED",
         "storage/hot_files.py:_MOST_MAPPED",
