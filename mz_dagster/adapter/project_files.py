@@ -13,7 +13,8 @@ is called as its file; what changes data (INSERT, DROP, ...) belongs to a sessio
 
 One object's fault is its own, and that of what reads it: `load_project` returns all others beside the faults. Of a file
 with an error of syntax, each statement up to its semicolon stands or falls alone; which objects a wrong one defines is
-told from its first words. What cannot even be split hides whatever it may define (`Fault.hides`).
+told from its first words. What is behind a quote that is not closed cannot even be split, and hides whatever it may
+define (`Fault.hides`).
 """
 
 from __future__ import annotations
@@ -57,12 +58,11 @@ from mz_dagster.sql import (
     Select,
     Statement,
     parse,
-    split,
 )
 from mz_dagster.sql.check_statement import CheckRule
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import InvalidSchemaName, suggestion
-from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
+from mz_dagster.sql.lexer import Token, TokenKind, split_around_errors, tokens_of
 from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
@@ -410,11 +410,9 @@ class _Loader:
             return parse(text)
         except Error as error:
             whole = _placed(error, path, text)
-        try:
-            fragments = split(text)
-        except Error:
+        fragments, is_whole = split_around_errors(text)
+        if not is_whole:
             self._note(Fault(None, whole, path, 1, hides=True))
-            return ()
         found: list[Statement] = []
         for one in fragments:
             try:

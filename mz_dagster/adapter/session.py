@@ -58,6 +58,7 @@ from mz_dagster.sql import (
 from mz_dagster.sql.errors import UndefinedParameter, UndefinedTable
 from mz_dagster.sql.lexer import Fragment
 from mz_dagster.sql.parsed_texts import fragments_of, statement_of
+from mz_dagster.sql.syntax import check_syntax
 from mz_dagster.storage.foreign import only_our_errors
 
 
@@ -156,14 +157,17 @@ class Session:
         self._queue = [] if queues and len(fragments) == 1 else None
         as_one = as_one and len(fragments) > 1
         for number in range(len(fragments) if as_one else 0):
-            self._parsed(sql, fragments, number)
+            self._parsed(sql, fragments, number, wholly=True)
         yield from self._executed(sql, fragments, parameters, as_one=as_one)
 
     @only_our_errors()
-    def _parsed(self, sql: str, fragments: Sequence[Fragment], number: int) -> Statement:
+    def _parsed(self, sql: str, fragments: Sequence[Fragment], number: int, *, wholly: bool = False) -> Statement:
         with self._failing():
             try:
-                return statement_of(sql, fragments, number)
+                statement = statement_of(sql, fragments, number)
+                if wholly:
+                    check_syntax(statement)
+                return statement
             except Error as error:
                 error.point_out(sql, fragments[number].tokens[0].start if len(fragments) > 1 else None)
                 raise

@@ -4,7 +4,8 @@ Owns the grammar of statements, the scoping and typing of queries, and the refus
 as written; every error carries the position it blames; nothing that a query says is ever dropped silently: what
 has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
-- `lexer`: tokens and statements of a text. `cursor`: walking over tokens. `parsed_texts`: what was parsed before.
+- `lexer`: tokens and statements of a text. `cursor`: walking over tokens. `parsed_texts`: what was parsed before;
+  `syntax`: whether all of a statement is parsed.
 - `statements`, `session_statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`,
   `sink_statement`, `check_statement`, `table_statement`, `column_definitions`, `altering`, `identity`,
   `write_statements`, `subscribe_statement`, `cursor_statements`, `options`, `type_names`: the grammar.
@@ -30,8 +31,8 @@ It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
 `circumstances`, `connection_statements`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`,
 `numbered_parameters`, `options`, `parsed_texts`, `query_clauses`, `role_statements`, `schemas`, `source_statement`,
-`statements`, `table_changes`, `table_text`, `translation`, `translation.originals`, `translation.translate`,
-`type_names`, `type_statements`.
+`statements`, `syntax`, `table_changes`, `table_text`, `translation`, `translation.originals`,
+`translation.translate`, `type_names`, `type_statements`.
 """
 
 from mz_dagster.plan.relation import ColumnOrder

@@ -84,6 +84,8 @@ _ALONE = frozenset(",);]")
 #: Characters of operators; `?` is apart, because it is a parameter, too.
 _OPERATOR = re.compile(r"(?:(?!--|/\*)[-+*/<>=~!@#%^&|`])+")
 _QUESTION = re.compile(r"@?\?[|&]?(?!\|)")
+#: After so many errors within statements the rest of a text is given up.
+_MOST_UNREADABLE = 20
 #: An operator ends in + or - only if it has one of these.
 _UNUSUAL = re.compile(r"[~!@#%^&|`]")
 #: Words that an operand follows: a `?` behind them is a parameter.
@@ -207,6 +209,29 @@ def split(text: str) -> tuple[Fragment, ...]:
         else:
             pending.append(token)
     return tuple(fragments)
+
+
+def split_around_errors(text: str) -> tuple[tuple[Fragment, ...], bool]:
+    """Returns the statements of `text`, in order, as far as they can be told apart, and whether that is all of them.
+
+    A literal of no known form belongs to its statement, which is one all the same. What is behind a quote or a comment
+    that does not end is not known: the statement that it is in, and those behind.
+
+    Example:
+        >>> fragments, is_whole = split_around_errors("SELECT 1a; SELECT 2; SELECT 'x; SELECT 3")
+        >>> [(one.start, one.end) for one in fragments], is_whole
+        ([(0, 9), (10, 19)], False)
+    """
+    readable = text
+    for _ in range(_MOST_UNREADABLE):
+        try:
+            return split(readable), True
+        except (BadCharacter, InvalidSyntax, UnsupportedForm) as error:
+            at = (error.position or 1) - 1
+            if error.message.startswith("unterminated") or readable[at] in "eEuU":  # whose escapes may hide its end
+                return split(readable[:at])[:-1], False
+            readable = f"{readable[:at]} {readable[at + 1 :]}"
+    return (), False
 
 
 def _end_of_comment(text: str, start: int) -> int:

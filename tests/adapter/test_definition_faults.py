@@ -129,6 +129,27 @@ def test_a_file_that_hides_what_it_defines_takes_nothing_away(project: Project, 
     }
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["SELECT 1a FROM t", "SELECT b'01' FROM t", "SELECT n';' FROM t", "SELECT U&';\\00' FROM t", "SELECT \0 FROM t"],
+)
+def test_an_unreadable_literal_is_the_fault_of_its_own_statement(project: Project, wrong: str) -> None:
+    text = f"{GOOD['w']} CREATE MATERIALIZED VIEW v AS {wrong}; {CHANGED_X};"
+    write(project.root, v=text, w="", x="")
+    error, held = refused(project)
+    is_told_apart = "U&" not in wrong
+    assert held["x"] == (CHANGED_X if is_told_apart else GOOD["x"].removesuffix(";"))
+    assert (None in {one.name for one in error.plan.faults}) == (not is_told_apart)
+    assert "v.sql:1" in error.plan.faults[0].error.message
+
+
+def test_what_is_before_an_open_quote_is_looked_at(project: Project) -> None:
+    write(project.root, v=f"{CHANGED_X}; CREATE VIEW v AS SELECT 'open; CREATE VIEW y AS SELECT 1;", x="")
+    error, held = refused(project, drop=True)
+    assert held == {name: CHANGED_X if name == "x" else text.removesuffix(";") for name, text in GOOD.items()}
+    assert None in {one.name for one in error.plan.faults}
+
+
 def test_a_statement_without_its_semicolon_is_the_fault_of_all_that_it_runs_into(project: Project) -> None:
     write(project.root, v=GOOD["v"].removesuffix(";") + "\n" + GOOD["x"], x="")
     error, held = refused(project, drop=True)
