@@ -79,17 +79,21 @@ _SHARED = {"compiled_cache": COMPILED_STATEMENTS}
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 _LOOK = "Check that the database is there, intact, and can be written."
-_WHAT_TO_DO = {
+_OUTSIDE = {
     "disk is full": "Free space on the disk of the catalog, then try again.",
     "No space left": "Free space on the disk of the catalog, then try again.",
     "disk I/O error": "Check that the disk of the catalog works and has free space, then try again.",
     "readonly": "Make the catalog's file and its folder writable, then try again.",
     "unable to open": "Check that the database is there, and is a file in a folder that can be written: SQLite writes "
     "beside it even where it only reads.",
+}
+"""What to do about the errors of databases that contain these words, and are no damage of the catalog."""
+
+_WHAT_TO_DO = _OUTSIDE | {
     "malformed": 'Its file is damaged: restore the project from a backup ("mz-dagster restore").',
     "not a database": "Check that the database is there: the file is damaged, or none of a catalog.",
 }
-"""What to do about the errors of databases that contain these words."""
+"""What to do about any error of a database that contains these words."""
 
 
 class Database:
@@ -429,9 +433,11 @@ def _translated_errors() -> Iterator[None]:
             raise _busy() from error
         if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
             raise _busy() from error
-        raise CatalogUnavailable(
+        failed = CatalogUnavailable(
             f"the catalog's database failed: {_first_line(cause)}", hint=f"{_what_to_do(cause)} Nothing was changed."
-        ) from error
+        )
+        failed.is_outside = _is_unavailable(error) or any(part in str(cause) for part in _OUTSIDE)
+        raise failed from error
     except PoolTimeout as error:
         raise _busy() from error
 

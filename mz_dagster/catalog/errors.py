@@ -200,9 +200,15 @@ class InputNotHeld(ProgrammingError):
 
 
 class CatalogUnavailable(OperationalError):
-    """The catalog's database cannot be reached, read or written."""
+    """The catalog's database cannot be reached, read or written.
+
+    Attributes:
+        is_outside: Whether that is because of what the database lies on, such as a full disk, a right that is missing
+            or a server that is away: nothing says then that the catalog is damaged.
+    """
 
     sqlstate = "58030"
+    is_outside = False
 
 
 class CatalogReadOnly(CatalogUnavailable):

@@ -28,6 +28,8 @@ _PANIC = "PanicException"  # of `pyo3_runtime`, a module that nobody can import
 _OVERFLOW = ("[ARITHMETIC_OVERFLOW]", "[NUMERIC_VALUE_OUT_OF_RANGE")
 _READING = re.compile(r"while reading file (\S+?)\.?\s+SQLSTATE")
 
+_DATABASE = "a database, the catalog's or Dagster's,"
+
 _LIBRARIES = {
     "pyspark": "Spark",
     "py4j": "Spark",
@@ -38,9 +40,9 @@ _LIBRARIES = {
     "pyo3_runtime": "the library of Delta tables",
     "pyiceberg": "the library of Iceberg tables",
     "pyarrow": "Arrow",
-    "sqlalchemy": "the catalog's database",
-    "sqlite3": "the catalog's database",
-    "psycopg": "the catalog's database",
+    "sqlalchemy": _DATABASE,
+    "sqlite3": _DATABASE,
+    "psycopg": _DATABASE,
     "alembic": "the catalog's migration",
 }
 """Whom to name, by the package that an error's class is of."""
@@ -114,14 +116,12 @@ def as_error(error: BaseException, *, writing: bool = False) -> DatabaseError:
             hint="Split it: make a view of a part of the query.",
             may_have_taken_effect=writing,
         )
-    no_space = any("No space left" in str(one) for one in chain(error))
-    return OperationalError(
-        f"{library} failed: {cause_of(error)}",
-        hint="Free space where the shards are, and where Spark keeps its temporary files; then try again."
-        if no_space
-        else "If it fails again, see the logs: those of an embedded Spark are in .mz/spark.",
-        may_have_taken_effect=writing,
-    )
+    hint = "If it fails again, see the logs: those of an embedded Spark are in .mz/spark."
+    if any(text in str(one) for one in chain(error) for text in ("No space left", "disk is full")):
+        hint = "Free space where the shards are, and where Spark keeps its temporary files; then try again."
+        if library == _DATABASE:
+            hint = "Free space on the disk of the project and of Dagster's instance, then try again."
+    return OperationalError(f"{library} failed: {cause_of(error)}", hint=hint, may_have_taken_effect=writing)
 
 
 def unread_file(error: BaseException) -> FileDamaged | None:

@@ -10,13 +10,16 @@ import pytest
 from deltalake import write_deltalake
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.exc import OperationalError as DatabaseFailed
 
 import mz_dagster
 from mz_dagster.adapter import Connection
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import InterfaceError
+from mz_dagster.storage.foreign import as_error
 from mz_dagster.storage.local_shards import LocalShards
 from tests.budgets import SetBudget
+from tests.errors import says_what_to_do
 
 
 def panic(folder: Path) -> BaseException:
@@ -91,3 +94,10 @@ def test_what_is_no_statement_is_refused(arguments: tuple[Any, ...], sparkless: 
         sparkless.execute(*arguments)
     with pytest.raises(InterfaceError):
         sparkless.cursor().executemany(arguments[0], [arguments[1]] if len(arguments) > 1 else [])
+
+
+@pytest.mark.parametrize("said", ["database or disk is full", "No space left on device"])
+def test_a_database_without_room_says_where_to_free_space(said: str) -> None:
+    """Dagster's event log is such a database, and its errors come untranslated."""
+    failed = as_error(DatabaseFailed("INSERT", {}, Exception(said)))
+    says_what_to_do(failed, "Dagster's", "Free space on the disk of the project and of Dagster's instance")

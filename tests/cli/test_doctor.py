@@ -34,6 +34,7 @@ from mz_dagster.storage.file_hashes import hash_file
 from tests.cli.raw_catalog import copied, raw, url_of
 from tests.cli.small_project import Contents, collection_named, contents, make_project, write
 from tests.postgres_server import Postgres
+from tests.storage.disks import small_disk
 
 
 class DamagedProject:
@@ -476,6 +477,7 @@ ELSEWHERE = {
     "not-writable",
     "shards-unreachable",
     "disk-full",
+    "catalog-unreachable",
     "no-catalog",
     "catalog-lost",
     "step-failed",
@@ -567,6 +569,20 @@ def test_a_disk_that_is_nearly_full(damaged: DamagedProject, monkeypatch: pytest
     free = shutil.disk_usage(damaged.root).free
     monkeypatch.setattr("mz_dagster.operations.doctor.surroundings.LEAST_FREE", free * 2)
     assert [one.check for one in examine(damaged.root).findings] == ["disk-full"]
+
+
+def test_a_catalog_that_is_whole_is_not_given_up_for_a_disk_without_room(
+    damaged: DamagedProject, healthy: tuple[Path, Contents], tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as disk:
+        root = disk.root / "project"
+        shutil.copytree(damaged.root, root)
+        with disk.full():  # SQLite makes a file beside it even where it only reads
+            (found,) = (one for one in examine(root).findings if one.check != "disk-full")
+        assert found.check == "catalog-unreachable"
+        assert "free space" in str(found)
+        assert "recover" not in str(found)
+        assert contents(Project.load(root)) == healthy[1]
 
 
 def test_an_empty_folder_is_no_broken_project(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.setting_values import BadSettings
-from mz_dagster.catalog import Catalog, CatalogTooNew, CatalogTooOld, CatalogUnavailable
+from mz_dagster.catalog import Catalog, CatalogTooNew, CatalogTooOld, CatalogUnavailable, CatalogUrl
 from mz_dagster.clock import SYSTEM_CLOCK, Clock
 from mz_dagster.compute import Progress, quiet
 from mz_dagster.errors import Error
@@ -149,7 +149,7 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
         yield Finding("catalog-version", "catalog", str(error))
         return
     except Error as error:
-        yield Finding("catalog-unreadable", f"catalog {url}", error.message)
+        yield _unreadable(url, error)
         return
     if catalog is None:
         yield Finding("no-catalog" if owner is None else "catalog-lost", f"catalog {url}", "it is not there")
@@ -159,7 +159,8 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
         damage = catalog.damage()
         examined = None if damage else ExaminedProject.of(project, catalog, clock.now_ms())
     except CatalogUnavailable as error:
-        damage, examined = (error.message,), None
+        yield _unreadable(url, error)
+        return
     if examined is None:
         yield Finding("catalog-unreadable", f"catalog {url}", "; ".join(damage))
         return
@@ -183,6 +184,13 @@ def _examine(project: Project, deep: bool, progress: Progress, clock: Clock, ope
     yield from check_plans(examined)
     yield from check_sources(examined, deep=deep)
     yield from check_sinks(examined, deep=deep)
+
+
+def _unreadable(url: CatalogUrl, error: Error) -> Finding:
+    """Returns what is said of a catalog that could not be read: it is not to be given up for a full disk."""
+    if isinstance(error, CatalogUnavailable) and error.is_outside:
+        return Finding("catalog-unreachable", f"catalog {url}", f"{error.message}. {error.hint or ''}".strip())
+    return Finding("catalog-unreadable", f"catalog {url}", error.message)
 
 
 def _unreachable(project: Project, error: Error) -> Finding:

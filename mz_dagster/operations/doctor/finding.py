@@ -70,6 +70,10 @@ CHECKS = {
     "spark-gone": _left("Its Spark server ended without cleaning up; the next one starts all the same."),
     # the catalog's rows
     "catalog-unreadable": _broken("Nothing can be read or written.", _RECOVERED),
+    "catalog-unreachable": _broken(
+        "Nothing can be read or written. That by itself damages nothing.",
+        "Do as the message says, then run doctor again.",
+    ),
     "catalog-version": _broken("This version of the code cannot use the catalog.", "Do as the message says."),
     "catalog-lost": _broken(
         "The shards are there, and nothing says what is in them.",
@@ -124,7 +128,7 @@ CHECKS = {
     "batch-beyond-upper": _broken("Reads return updates of times that are not closed.", _RECOVERED),
     "batch-of-dropped": _broken("Nobody can read it, and no sweep will take it.", _RECOVERED),
     "batch-unsealed": _left("Its writer ended before sealing it; nobody can read it."),
-    "batch-replaced": _left("Another batch took its place, and nobody reads it."),
+    "batch-replaced": _left("Another batch took its place, or what it belonged to was dropped, and nobody reads it."),
     # shards
     "log-damaged": _broken("The shard cannot be read.", "Run doctor --repair: it is made anew if all files are there."),
     "batch-rows": _broken("Reads of the batch are refused.", "Run doctor --repair: it helps if only the log is wrong."),
