@@ -53,6 +53,9 @@ RECURSION_HINT = "Write out as many rounds as there can be: CTEs, each a join wi
 _OTHER_OPERATOR = TokenType.LLRR_ARROW
 #: The type of a list of constants; sqlglot's own use of it, which PostgreSQL does not know, is given up.
 _CONSTANTS = TokenType.RAW_STRING
+#: What is an expression if it stands alone, and what it does so before.
+_ALONE = frozenset((TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.PLACEHOLDER))
+_BEHIND_ALONE = frozenset((TokenType.COMMA, TokenType.R_PAREN))
 #: Operators with a place of their own in the grammar.
 _ORDINARY = frozenset(("+", "-", "*", "/", "%", "^", "<", ">", "=", "<=", ">=", "<>", "!=", "||"))
 _OPERATOR_CHARACTERS = frozenset("+-*/<>=~!@#%^&|`?")
@@ -254,6 +257,12 @@ class _Parser(MaterializeParser):
 
     def _warn_unsupported(self) -> None:
         self.raise_error("not a query")
+
+    def _parse_expression(self) -> Any:
+        """Parses an expression; what stands alone, as in a long list, without a call for each precedence."""
+        if self._curr.token_type in _ALONE and self._next.token_type in _BEHIND_ALONE:
+            return self._parse_placeholder() or self._parse_primary()
+        return super()._parse_expression()
 
     def _parse_unary(self) -> Any:
         return _with_span(self, self._parse_prefixed)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -24,13 +23,14 @@ from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, Value, c
 from mz_dagster.scalars.types import BOOL, INT8, Column, RelationType, ScalarType
 from mz_dagster.sql.binder import bind_parsed
 from mz_dagster.sql.binding import BindingContext
-from mz_dagster.sql.body_parser import Body, parse_body, parse_scalar
+from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidObjectDefinition, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.parsed_bodies import body_of, scalar_body_of
 from mz_dagster.sql.pending import projected
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.scope import Scope
@@ -39,8 +39,6 @@ from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, Sq
 
 #: Up to how many rows are constants of a plan that reads them.
 _MOST_LITERAL = 100
-#: Of how many texts of definitions the trees are kept.
-_MOST_PARSED = 256
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
 ORDINAL = "number of the row"
 
@@ -278,18 +276,8 @@ class _TypesOf:
         return ()
 
 
-@lru_cache(_MOST_PARSED)
-def _parsed_query(text: str) -> Body:
-    return parse_body(SqlText(text))
-
-
-@lru_cache(_MOST_PARSED)
-def _parsed_scalar(text: SqlText) -> Body:
-    return parse_scalar(text)
-
-
 def _parsed(text: SqlText, what: str) -> Body:
-    return _without_query(_parsed_scalar(text), what)
+    return _without_query(scalar_body_of(text), what)
 
 
 def _without_query(body: Body, what: str) -> Body:
@@ -382,7 +370,7 @@ def _over_numbered(
 ) -> OverRows:
     numbered = numbered_columns([columns.columns[columns.names.index(name)] for name in key.columns])
     written = WrittenRows.of(resolver, numbered, rows)
-    return OverRows(bind_parsed(_parsed_query(query), written).relation, written.given)
+    return OverRows(bind_parsed(body_of(SqlText(query)), written).relation, written.given)
 
 
 def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:

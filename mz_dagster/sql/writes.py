@@ -24,7 +24,7 @@ from mz_dagster.scalars.scalar import ColumnRef, Literal, Scalar, Value
 from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.binder import BoundQuery, bound_query, finished
 from mz_dagster.sql.binding import BindingContext, CommonTable, only_parts
-from mz_dagster.sql.body_parser import Body, parse_body
+from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.circumstances import Circumstances, zone_of
 from mz_dagster.sql.composed import Composed, parameters_in
 from mz_dagster.sql.constant_rows import ConstantRows
@@ -44,6 +44,7 @@ from mz_dagster.sql.errors import (
 from mz_dagster.sql.expressions import Expressions
 from mz_dagster.sql.from_clause import FromBinder, FromItem
 from mz_dagster.sql.lexer import Token, tokens_of
+from mz_dagster.sql.parsed_bodies import body_of
 from mz_dagster.sql.pending import projected
 from mz_dagster.sql.query import Queries, with_lets
 from mz_dagster.sql.select import SelectBinder
@@ -147,7 +148,7 @@ def bind_insert_many(
         if statement.query is not None and constant is None and (body is None or claim is not None):
             composed = _with_defaults(statement.query, places, target, defaults, identities, claim, zone)
             with nullcontext() if composed is None else composed.blamed():
-                body = parse_body(statement.query if composed is None else composed.text)
+                body = body_of(statement.query if composed is None else composed.text)
             _write_defaults(body)
         values = params if composed is None else composed.parameters(params)
         binding = BindingContext(resolver, values, circumstances)
@@ -414,7 +415,7 @@ def bind_returning(
     literals = literal_rows(rows, columns)
     composed = Composed.of(*_ctes(statement), "SELECT ", statement.returning)
     with composed.blamed(), zone_of(circumstances):
-        body = parse_body(composed.text)
+        body = body_of(composed.text)
         select = body.root
         given = {one for one, value in select.args.items() if value}
         if not isinstance(select, exp.Select) or given - {"with_"} != {"expressions"}:
@@ -563,7 +564,7 @@ class _Join:
     def bound(cls, composed: Composed, context: _Context) -> _Join:
         """Returns the bound query."""
         with composed.blamed():
-            body = parse_body(composed.text)
+            body = body_of(composed.text)
             select = body.root
             if not isinstance(select, exp.Select):
                 raise InvalidSyntax("syntax error: this is no condition", position=body.text.offset + 1)

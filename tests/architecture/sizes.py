@@ -72,7 +72,6 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "plan/transform/limited_windows.py:_MOST",
         "sql/choices.py:GROUP",
         "sql/constraints.py:_MOST_LITERAL",
-        "sql/constraints.py:_MOST_PARSED",
     ),
     "what a protocol, a driver, a library or Dagster takes at once": (
         "catalog/database.py:PORTION",
@@ -105,6 +104,9 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "catalog/compiled_statements.py:_KEPT",
         "catalog/database.py:_RECALLED",
         "compute/step/worker_process.py:_KNOWN_AT_LEAST",
+        "sql/parsed_bodies.py:_MOST",
+        "sql/parsed_bodies.py:_LONGEST",
+        "sql/parsed_bodies.py:_LONGEST_LONG",
         "sql/parsed_texts.py:_MOST",
         "sql/parsed_texts.py:_LONGEST",
         "sql/parsed_texts.py:_LONGEST_LONG",

@@ -13,11 +13,13 @@ import pytest
 
 from mz_dagster.errors import Error
 from mz_dagster.scalars.types import Column, RelationType
-from mz_dagster.sql import Insert, bind_insert, parse
+from mz_dagster.sql import Insert, bind_insert, body_parser, parse
 from mz_dagster.sql.binder import NO_NAMES
+from mz_dagster.sql.body_parser import parse_body
 from mz_dagster.sql.constant_rows import ConstantRows
 from mz_dagster.sql.cursor import TokenCursor
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.statements import SqlText
 from mz_dagster.sql.type_names import column_type
 from tests.growth import exponent
 
@@ -126,3 +128,21 @@ def test_many_parameters_take_time_by_their_number(monkeypatch: pytest.MonkeyPat
     assert exponent(seconds, (1_000, 16_000), times=2) < 1.4
     monkeypatch.setattr(ConstantRows, "of", lambda *_: None)
     assert exponent(seconds, (250, 2_000), times=1) < 1.4
+
+
+def test_what_stands_alone_in_a_list_is_parsed_as_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = (
+        "SELECT f(1, 'a', ?, NULL), (1), ((?)), ('a' , 'b'), x IN (1, ?, 'a'), ARRAY[1, ?, NULL], cast(? AS int)",
+        "SELECT * FROM (VALUES (?, 1, 'a'), (NULL, 2, ?)) AS v (a, b, c) WHERE a IN (?) ORDER BY 1, 2 LIMIT ?",
+        "VALUES ('a'\n'b', ?), (DEFAULT, NULL)",
+        "SELECT ?::int, ?, 'a' AS b, count(?), sum(1) OVER (PARTITION BY 1, ?), (1e4, .5, 5., U&'a', E'a\\n')",
+        "SELECT extract(year FROM ?), interval '1', date '2020-01-01', (?)[1], nullif(?, 1), coalesce(?)",
+    )
+
+    def parsed() -> list[object]:
+        trees = [parse_body(SqlText(one)).root for one in texts]
+        return [[(repr(node), dict(node.meta)) for node in one.walk()] for one in trees]
+
+    alone = parsed()
+    monkeypatch.setattr(body_parser, "_ALONE", ())
+    assert parsed() == alone
