@@ -12,7 +12,7 @@ What was measured against the rows of its groups in order is with `window_functi
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -58,13 +58,13 @@ class _Result:
 
     Attributes:
         values: By version.
-        identities: By version: equal where the values are, and the errors.
+        identities: Returns by version what is equal where the values are, and the errors.
         error: What a version fails at that is too large; its value is NULL.
         fails: Whether it is, by version.
     """
 
     values: pa.Array
-    identities: Sequence[Hashable]
+    identities: Callable[[], Sequence[Hashable]]
     error: str
     fails: NDArray[np.bool_]
 
@@ -123,12 +123,12 @@ class _Gathering:
         (argument,) = self.aggregate.arguments
         values = arrays(self._column(0), self.row, self.lengths, arrow_type(self.aggregate.type))
         codes = self.rows.columns[argument][self.row]
-        identities = [codes[i:j].tobytes() for i, j in pairwise(np.append(0, np.cumsum(self.lengths)))]
-        return _Result(values, identities, TOO_MANY_ELEMENTS, self.fails)
+        ends = np.append(0, np.cumsum(self.lengths))
+        return _Result(values, lambda: [codes[i:j].tobytes() for i, j in pairwise(ends)], TOO_MANY_ELEMENTS, self.fails)
 
     def _texts(self) -> _Result:
         found = texts(self._column(0), self._column(1), self.row, self.lengths, arrow_type(self.aggregate.type))
-        return _Result(found, found.to_pylist(), TOO_MANY_BYTES, self.fails)
+        return _Result(found, found.to_pylist, TOO_MANY_BYTES, self.fails)
 
     def _column(self, number: int) -> pa.Array:
         return whole(self.rows.table.column(self.aggregate.arguments[number]))
@@ -144,19 +144,14 @@ def _differences(
 ) -> pa.Table:
     """Returns what each version's row and that of the one before differ in, at the version's time."""
     present, first = np.unique(versions.version, return_index=True)
-    known: dict[tuple[Hashable, ...], int] = {}
     errors = _first_errors(results)
-    lists = [
-        one if error is None else ((error,),)  # no value is a tuple
-        for error, one in zip(errors, zip(*(one.identities for one in results), strict=True), strict=True)
-    ]
-    number = np.array([known.setdefault(lists[one], len(known)) for one in present.tolist()], np.int64)
     comes, goes = versions.asserted[present], versions.retracted[present]
+    number = _numbered(present, results, errors) if (goes >= 0).any() else np.arange(len(present))
     touch = np.concatenate([comes[comes >= 0], goes[goes >= 0]])
     place = np.concatenate([np.flatnonzero(comes >= 0), np.flatnonzero(goes >= 0)])
     sign = np.concatenate([np.full(int((comes >= 0).sum()), 1), np.full(int((goes >= 0).sum()), -1)])
     # A touch is of one group, so that its number and a result's tell a row.
-    events, _ = compact(touch * max(len(known), 1) + number[place])
+    events, _ = compact(touch * max(len(present), 1) + number[place])
     diff = sums(events, sign)
     changed = np.flatnonzero(diff)
     event = firsts(events)[changed]
@@ -172,6 +167,16 @@ def _differences(
     failed = pa.array([errors[version] for version in present[at].tolist()], pa.string())
     meta = [pa.array(versions.times[touch[event]]), pa.array(diff[changed]), failed]
     return without_error_data(pa.Table.from_arrays([*place_columns, *data, *values, *meta], schema=schema))
+
+
+def _numbered(present: Integers, results: Sequence[_Result], errors: Sequence[str | None]) -> Integers:
+    """Returns numbers of some versions, below how many they are, that are equal where the results are."""
+    known: dict[tuple[Hashable, ...], int] = {}
+    lists = [
+        one if error is None else ((error,),)  # no value is a tuple
+        for error, one in zip(errors, zip(*(one.identities() for one in results), strict=True), strict=True)
+    ]
+    return np.array([known.setdefault(lists[one], len(known)) for one in present.tolist()], np.int64)
 
 
 def _first_errors(results: Sequence[_Result]) -> list[str | None]:

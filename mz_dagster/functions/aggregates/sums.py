@@ -22,13 +22,13 @@ from mz_dagster.scalars.types import Kind
 BITS = 24
 PRODUCT_DIGITS = 6
 #: The exponent of the unit of a double, and of a product.
-_LEAST = -1074
-_LEAST_PRODUCT = 2 * _LEAST
+LEAST = -1074
+LEAST_PRODUCT = 2 * LEAST
 _MASK = (1 << BITS) - 1
 _PLACES = tuple(range(0, BITS * PRODUCT_DIGITS, BITS))
 #: What makes a fraction of `math.frexp` an integer, and the exponent that two of them then have in a product's units.
 _MANTISSA = float(1 << 53)
-_LOWEST = 2 * 53 + _LEAST_PRODUCT
+_LOWEST = 2 * 53 + LEAST_PRODUCT
 #: In the place of the lowest digit: what is no finite number, and below these that there is none.
 _NAN, _INFINITY, _NEGATIVE_INFINITY = -1, -2, -3
 
@@ -61,13 +61,13 @@ def product_digits(x: float, y: float) -> list[int]:
 @function("exact_sum_float8", (Kind.ARRAY,) * 5, Kind.TEXT, internal=True)
 def exact_sum(limbs: Sequence[int], *digits: Sequence[int]) -> str | None:
     """Returns the exact sum of doubles from the sums of their digits by place; none if there was no value."""
-    return _whole(limbs, digits, _LEAST)
+    return _whole(limbs, digits, LEAST)
 
 
 @function("exact_product_sum_float8", (Kind.ARRAY,) * 7, Kind.TEXT, internal=True)
 def exact_product_sum(limbs: Sequence[int], *digits: Sequence[int]) -> str | None:
     """Returns the exact sum of products from the sums of their digits by place; none if there was no value."""
-    return _whole(limbs, digits, _LEAST_PRODUCT)
+    return _whole(limbs, digits, LEAST_PRODUCT)
 
 
 @function("nearest_float8", (Kind.TEXT,), Kind.FLOAT8, fallible=True, internal=True)
@@ -131,7 +131,7 @@ class ExactSum:
             return "NaN"
         if self.infinities or self.negatives:
             return "Infinity" if self.infinities else "-Infinity"
-        return _shown(self.units, _LEAST_PRODUCT)
+        return shown(self.units, LEAST_PRODUCT)
 
 
 def exact_sums_of_frames(
@@ -168,7 +168,7 @@ def exact_sums_of_frames(
         elif over(infinities) or over(negatives):
             found.append("Infinity" if over(infinities) else "-Infinity")
         else:
-            found.append(_shown(over(totals), _LEAST_PRODUCT))
+            found.append(shown(over(totals), LEAST_PRODUCT))
     return found
 
 
@@ -209,10 +209,16 @@ def _whole(limbs: Sequence[int], digits: Iterable[Sequence[int]], unit: int) -> 
     if max(limbs) < 0:
         return None
     placed = ((limb + i, one) for i, row in enumerate(digits) for limb, one in zip(limbs, row, strict=True))
-    return _shown(sum(one << BITS * place for place, one in placed if place >= 0), unit)
+    return shown(sum(one << BITS * place for place, one in placed if place >= 0), unit)
 
 
-def _shown(units: int, exponent: int) -> str:
+def shown(units: int, exponent: int) -> str:
+    """Returns the exact sum that is `units * 2^exponent`, as text.
+
+    Example:
+        >>> shown(-12, -3)
+        '-3p-1'
+    """
     zeros = _zeros(units)
     return f"{units >> zeros:x}p{exponent + zeros if units else 0}"
 

@@ -8,8 +8,8 @@ tuple of arguments.
 
 - `evaluator`: `evaluated`, the walk over an expression; `outcome`: `Evaluated` and `RowBatch`; `by_row`: the exact way.
 - `registry`: `Kernel`, and the tables of them.
-- `comparisons`, `logic`, `integers`, `decimals`, `quotients`, `floats`, `casts`, `moments`, `text`, `arrays`: the
-  kernels, by area. `numbers` is what those of numbers share.
+- `comparisons`, `logic`, `integers`, `decimals`, `quotients`, `statistics`, `floats`, `casts`, `moments`, `text`,
+  `arrays`: the kernels, by area. `numbers` is what those of numbers share.
 
 Kernels are `pyarrow.compute`'s and NumPy's, both of which are here anyway. Polars, DuckDB and DataFusion were measured
 against them (`bench/columns.py`, where the numbers are). Of a row that overflows they fail as a whole, and say neither
@@ -31,6 +31,7 @@ from mz_dagster.compute.local.expressions import (  # noqa: F401  (each register
     logic,
     moments,
     quotients,
+    statistics,
     text,
 )
 from mz_dagster.compute.local.expressions.evaluator import evaluated

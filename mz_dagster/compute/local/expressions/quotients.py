@@ -27,8 +27,8 @@ _POWERS = np.array([10**digits for digits in range(19)], np.int64)
 _GREATEST = 10**12
 #: The unit of the greater of the two numbers.
 _LIMB = 10**18
-#: Powers of ten as Python's integers: of 38 digits each, a dividend and what a quotient has more.
-_WIDE_POWERS = np.array([10**digits for digits in range(120)], object)
+#: Powers of ten as Python's integers: of products of numerics, and what a quotient of these has more.
+_WIDE_POWERS = np.array([10**digits for digits in range(240)], object)
 
 
 def _wide_quotient(call: Call, types: Sequence[ScalarType], found: Sequence[WideIntegers]) -> WideIntegers:
@@ -40,8 +40,8 @@ def _wide_quotient(call: Call, types: Sequence[ScalarType], found: Sequence[Wide
     below = np.where(unfit, 1, below)
     dividends = above * 10 ** (scale + 1 - left_scale + right_scale)
     quotients = dividends // below
-    first, first_digit = _wide_weight(above, left_scale)
-    second, second_digit = _wide_weight(below, right_scale)
+    first, first_digit = wide_weight(above, left_scale)
+    second, second_digit = wide_weight(below, right_scale)
     shown = 16 - 4 * (first - second - (first_digit <= second_digit))
     shown = np.clip(shown, max(left_scale, right_scale), scale)
     unit = _WIDE_POWERS[scale + 1 - shown]
@@ -51,8 +51,13 @@ def _wide_quotient(call: Call, types: Sequence[ScalarType], found: Sequence[Wide
     return np.where(unfit, TOO_MANY, np.where((left < 0) != (right < 0), -total, total))
 
 
-def _wide_weight(found: WideIntegers, scale: int) -> tuple[Integers, WideIntegers]:
-    """Returns what `_weight` does."""
+def wide_powers(digits: Integers) -> WideIntegers:
+    """Returns powers of ten, of so many zeros."""
+    return _WIDE_POWERS[digits]
+
+
+def wide_weight(found: WideIntegers, scale: int) -> tuple[Integers, WideIntegers]:
+    """Returns the weight of the first digit to the base 10,000, 0 of zero, and that digit; of any size."""
     digits = np.searchsorted(_WIDE_POWERS, found, side="right")
     weight: Integers = np.where(found == 0, 0, (digits - 1 - scale) // 4)
     behind = scale + 4 * weight
