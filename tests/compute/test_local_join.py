@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.join import join_updates
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.evaluation import compiled
+from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, columns_of
 from mz_dagster.scalars.types import (
@@ -105,7 +108,14 @@ def matches(node: DeltaJoin, row: tuple[Any, ...]) -> bool:
     return True
 
 
-def made(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int, *, is_whole: bool = False) -> Counter[Told]:
+def made(
+    node: DeltaJoin,
+    histories: Sequence[Sequence[Told]],
+    lower: int,
+    compared: Sequence[Comparison] = (),
+    *,
+    is_whole: bool = False,
+) -> Counter[Told]:
     """Returns what the join makes; if lookups find all, what it makes once their keys are in order."""
     tables = [update_table(INPUT, history) for history in histories]
 
@@ -121,7 +131,7 @@ def made(node: DeltaJoin, histories: Sequence[Sequence[Told]], lower: int, *, is
     spans = [(min(one), max(one)) if (one := [time for _, time, _, _ in history]) else None for history in histories]
     with budget_of(replace(budget(), sorted_rows=0)):
         for _ in range(3 if is_whole else 1):
-            table = join_updates(node, changes, meeting_terms(spans), lookup)
+            table = join_updates(node, changes, meeting_terms(spans), lookup, compared)
     assert table.column_names[:-3] == [f"c{k}" for k in range(node.relation_type.arity)]
     found: Counter[Told] = Counter()
     for *row, time, diff, error in zip(*(column.to_pylist() for column in table.columns), strict=True):
@@ -141,6 +151,68 @@ def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject,
         assert any({None} <= {data[1] for data, *_ in history} for history in histories)
         return
     assert found == defined(node, histories, lower)
+
+
+C0, C2, C4 = (ColumnRef(position, INT4) for position in (0, 2, 4))
+NEXT = Call("add_int4", (C2, Literal(1, INT4)), INT4)
+#: Which fails for 1.
+RISKY = Call("divide_int4", (Literal(2, INT4), Call("subtract_int4", (C2, Literal(1, INT4)), INT4)), INT4)
+COMPARISONS = [
+    *(Comparison(C0, operation, other) for operation in ("eq", "lt", "le", "gt", "ge") for other in (C2, NEXT, C4)),
+    *(Comparison(C2, operation, other) for operation in ("eq", "lt", "ge") for other in (C0, C4)),
+    Comparison(C4, "le", C0),
+]
+COMPARES = {"eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+
+
+def passes(told: Told, one: Comparison) -> bool:
+    evaluate = compiled(one.other)
+    data, _, _, error = told
+    value, other = data[one.column.position], None if error else evaluate(data)
+    return bool(error) or (value is not None and other is not None and COMPARES[one.operation](value, other))
+
+
+@pytest.mark.parametrize("inputs", [2, 3])
+@given(
+    data=st.data(),
+    lower=st.integers(0, TIMES),
+    compared=st.lists(st.sampled_from(COMPARISONS), min_size=1, max_size=3),
+)
+def test_of_what_is_compared_the_updates_that_pass_are_those_of_the_definition(
+    inputs: int, data: st.DataObject, lower: int, compared: list[Comparison]
+) -> None:
+    node = replace(JOINS["without a condition"] if inputs == 2 else join(3, []), orders=())
+    positions = range(2 * inputs)
+    compared = [one for one in compared if {one.column.position, *columns_of(one.other)} <= set(positions)]
+    histories = [data.draw(UPDATES) for _ in node.inputs]
+    found, wanted = made(node, histories, lower, compared), defined(node, histories, lower)
+    left = {told: diff for told, diff in found.items() if all(passes(told, one) for one in compared)}
+    assert left == {told: diff for told, diff in wanted.items() if all(passes(told, one) for one in compared)}
+
+
+@pytest.mark.parametrize("one", [one for one in COMPARISONS if C4 not in (one.column, one.other)])
+def test_of_what_is_compared_once_nothing_else_is_made(one: Comparison) -> None:
+    rows: list[Told] = [((value, ""), 0, 1, None) for value in (None, 3, 1, 2, 2)]
+    node = JOINS["without a condition"]
+    wanted = defined(node, [rows, rows], 0)
+    assert made(node, [rows, rows], 0, [one]) == {told: diff for told, diff in wanted.items() if passes(told, one)}
+
+
+def test_where_what_is_compared_with_fails_every_row_is_joined() -> None:
+    rows: list[list[Told]] = [[((0, ""), 0, 1, None), ((2, ""), 0, 1, None)], [((1, ""), 0, 1, None)]]
+    found = made(JOINS["without a condition"], rows, 0, [Comparison(C0, "lt", RISKY)])
+    assert len(found) == 2
+
+
+def test_a_join_by_ranges_makes_no_more_than_its_matches() -> None:
+    count = 5_000
+    numbers = update_table(INPUT, [((n, ""), 0, 1, None) for n in range(count)])
+    compared = [Comparison(C0, "ge", C2), Comparison(C0, "le", NEXT)]
+    node = JOINS["without a condition"]
+    with budget_of(replace(budget(), joined_rows=2 * count)):
+        meeting = meeting_terms([(0, 0), (0, 0)])
+        table = join_updates(node, [numbers] * 2, meeting, lambda i, j, by, within: numbers, compared)
+    assert len(table) == 2 * count - 1
 
 
 @given(data=st.data(), lower=st.integers(0, TIMES), is_whole=st.booleans())
@@ -170,7 +242,7 @@ def test_all_orders_of_lookups_make_the_same() -> None:
     assert made(turned, histories, 2) == made(node, histories, 2) == defined(node, histories, 2)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@pytest.mark.parametrize("type_", TYPES)
 def test_keys_of_every_kind_are_equal_where_their_values_are(type_: ScalarType) -> None:
     read = ReadCollection(GlobalId("u"), RelationType((Column("c0", type_),)))
     columns = read.relation_type.columns * 2

@@ -17,7 +17,8 @@ Of n inputs whose rows of one key were replaced at h times in the interval, a te
 update, which cancel. So what makes many rows is joined for the earlier times first, then for the later ones, with what
 each meets as it then was: the less times at once, the less cancels.
 
-Too many rows are `Declined`, and left to Spark.
+Where nothing must be equal, what is asked for right above the join says which rows are joined, if that is a range of
+a column (`ranges`). Too many rows are `Declined`, and left to Spark.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.joined_rows import JoinedRows, JoinSide
 from mz_dagster.compute.local.linear import mapped
+from mz_dagster.compute.local.ranges import ranges
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.object_cache import cached_by_object
@@ -311,7 +313,11 @@ def _term(
         }
         side = join.side(j, lookup(i, j, by, () if by else _within(join, j, joined, compared)))
         pairs = [(values, join.keys[j][number][0]) for number, values in keys.items()]
-        joined.meet(j, side, pairs, most)
+        within = _ranges(join, j, joined, side, compared) if not pairs and compared else None
+        if within is None:
+            joined.meet(j, side, pairs, most)
+        else:
+            joined.meet_rows(j, side, *within(most))
         for number, names in join.keys[j].items():
             representatives.setdefault(number, (j, names[0]))
         for number, inputs in join.inputs_of.items():
@@ -338,6 +344,50 @@ def _meet_late(join: _Join, number: int, joined: JoinedRows, representatives: Ma
         kept |= as_mask(errors.is_valid())
         joined.fail(errors)
     joined.keep(kept)
+
+
+def _ranges(
+    join: _Join, j: int, joined: JoinedRows, side: JoinSide, compared: Sequence[Comparison]
+) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
+    """Returns what returns the pairs of joined rows and an input's that may compare so, at most so many.
+
+    Of the columns of both sides the one is put in order by which there are the fewest pairs; None if there is none.
+    What is compared with fails for no row, and nothing else of the join does: no error is lost.
+    """
+    if join.late:
+        return None
+    of_joined = RowBatch(joined.length, lambda position: whole(_joined_column(join, joined, position)))
+    of_side = RowBatch(side.rows, lambda position: whole(side.column(f"c{join.owners[position][1]}")))
+    asked: dict[int, list[tuple[str, pa.Array]]] = {}
+    for one in compared:
+        owner, _ = join.owners[one.column.position]
+        others = {join.owners[position][0] for position in columns_of(one.other)}
+        if owner == j and others <= joined.sides.keys():
+            batch = of_joined
+        elif owner in joined.sides and others == {j}:
+            batch = of_side
+        else:
+            continue
+        if not is_exact_in_python(one.other) or batch.rows > budget().frame_rows:
+            continue
+        values = evaluated(one.other, batch)
+        if values.errors is None:
+            asked.setdefault(one.column.position, []).append((one.operation, values.array(batch.rows)))
+    if not asked:
+        return None
+    found = {position: ranges(_asked_column(join, j, joined, side, position), own) for position, own in asked.items()}
+    position, best = min(found.items(), key=lambda one: (one[1].total, one[0]))
+
+    def pairs(most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        asking, met = best.pairs(most)
+        return (asking, met) if join.owners[position][0] == j else (met, asking)
+
+    return pairs
+
+
+def _asked_column(join: _Join, j: int, joined: JoinedRows, side: JoinSide, position: int) -> pa.ChunkedArray:
+    owner, column = join.owners[position]
+    return side.column(f"c{column}") if owner == j else joined.column(owner, f"c{column}")
 
 
 def _within(join: _Join, j: int, joined: JoinedRows, compared: Sequence[Comparison]) -> list[ValueBound]:

@@ -135,7 +135,10 @@ class JoinedRows:
         if found is None:
             pairs = [(one, side.column(name)) for one, name in keys]
             found = matches(pairs, self.length, side.rows, most)
-        lefts, rights = found
+        self.meet_rows(input, side, *found)
+
+    def meet_rows(self, input: int, side: JoinSide, lefts: Rows, rights: Rows) -> None:
+        """Joins an input's rows to the joined ones, pair by pair of their numbers, where they come in time."""
         self._take(lefts)
         self.sides[input], self._rows[input] = side, rights
         if not self.length:

@@ -96,7 +96,7 @@ def sorted_matches(
     if values is None:
         return None
     begin, count = keys.find(values)
-    lefts, places = _pairs(count, begin, most)
+    lefts, places = spans(count, begin, most)
     return lefts, keys.rows[places]
 
 
@@ -115,10 +115,12 @@ def _integers(column: pa.ChunkedArray) -> NDArray[np.int64] | None:
     return found
 
 
-def _pairs(
-    count: NDArray[np.int64], begin: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns pairs of numbers: i, as often as it counts, with those from where it begins on."""
+def spans(count: NDArray[np.int64], begin: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns pairs of numbers: i, as often as it counts, with those from where it begins on.
+
+    Raises:
+        TooManyMade: They are more than `most`.
+    """
     total = int(count.sum())
     if total > most:
         raise TooManyMade("too many rows are joined")
@@ -209,5 +211,5 @@ def _by_number(
     """Returns the places of equal numbers, all of them below a bound."""
     count = np.bincount(keys, minlength=bound)
     begin = np.cumsum(count) - count
-    lefts, places = _pairs(count[asked], begin[asked], most)
+    lefts, places = spans(count[asked], begin[asked], most)
     return lefts, (order_by([keys]) if len(keys) else keys)[places]
