@@ -343,8 +343,14 @@ def bind_present(
     """Returns the query for the rows of a table that are equal to given ones in a key.
 
     Its columns are the number of the given row, then the table's own. Of the given rows it has the cells of the key,
-    and the number.
+    and the number. A single row is looked up, which is planned sooner than a join.
     """
+    if len(rows) == 1:
+        ((*cells, number),) = literal_rows(rows, numbered_columns(_key_columns(key, columns)).columns)
+        query = f"SELECT ?, o.* FROM {quoted(table)} AS o WHERE " + " AND ".join(
+            f"o.{quoted(one)} = ?" for one in key.columns
+        )
+        return OverRows(bind_parsed(body_of(SqlText(query)), resolver, params=[number, *cells]).relation)
     query = (
         f"SELECT n.{quoted(ORDINAL)}, o.* FROM {quoted(WrittenRows.name)} AS n JOIN {quoted(table)} AS o ON "
         + " AND ".join(f"n.{quoted(one)} = o.{quoted(one)}" for one in key.columns)
@@ -368,9 +374,13 @@ def bind_equal(key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Va
 def _over_numbered(
     query: str, key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver
 ) -> OverRows:
-    numbered = numbered_columns([columns.columns[columns.names.index(name)] for name in key.columns])
+    numbered = numbered_columns(_key_columns(key, columns))
     written = WrittenRows.of(resolver, numbered, rows)
     return OverRows(bind_parsed(body_of(SqlText(query)), written).relation, written.given)
+
+
+def _key_columns(key: UniqueKey, columns: RelationType) -> list[Column]:
+    return [columns.columns[columns.names.index(name)] for name in key.columns]
 
 
 def violations(predicate: Scalar, columns: RelationType, rows: Sequence[Sequence[Value]]) -> OverRows:

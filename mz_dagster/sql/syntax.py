@@ -6,11 +6,9 @@ with names and types, is told when a statement's turn comes.
 
 from __future__ import annotations
 
-import re
-
 from mz_dagster.sql.body_parser import parse_body, parse_scalar
+from mz_dagster.sql.constant_rows import ConstantRows
 from mz_dagster.sql.errors import UnsupportedForm
-from mz_dagster.sql.lexer import CONSTANT
 from mz_dagster.sql.session_statements import Declare, Explain, Prepare
 from mz_dagster.sql.statements import (
     CreateMaterializedView,
@@ -24,10 +22,6 @@ from mz_dagster.sql.statements import (
     Subscribe,
     Update,
 )
-
-_ROW = rf"\(\s*+{CONSTANT}(?:\s*+,\s*+{CONSTANT})*+\s*+\)"
-#: What an INSERT of many rows is most often, which is read without a tree.
-_PLAIN_ROWS = re.compile(rf"\s*+(?i:values)\s*+{_ROW}(?:\s*+,\s*+{_ROW})*+\s*+")
 
 
 def check_syntax(statement: Statement) -> None:
@@ -63,7 +57,7 @@ def _check(statement: Statement) -> None:
         case Prepare():
             _check(statement.prepared)
         case Insert():
-            if statement.query is not None and _PLAIN_ROWS.fullmatch(statement.query.text) is None:
+            if statement.query is not None and ConstantRows.of(statement.query.text) is None:
                 parse_body(statement.query)
             _check_list(statement.returning)
         case Update() | Delete():
