@@ -22,6 +22,7 @@ the time of all updates of a hydration, is written once.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ import threading
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import xxhash
@@ -39,6 +40,9 @@ from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.disk import files_below, make_private_folder, remove_least_used
 from mz_dagster.storage.kept_columns import constant_of, repeated
 from mz_dagster.storage.row_numbers import whole
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 #: What was mapped within so many seconds stays; of what is mapped that is noted no more often than that.
 _STAYS_S, _NOTED_S = 3_600.0, 600.0
@@ -139,22 +143,21 @@ class DecodedFiles:
             file: The file.
             columns: By their names, each of as many cells as the file has rows, as `compacted` returns them.
         """
-        content = _content(columns)
-        if not self.has_room(content.size):
+        table = _said_once(columns)
+        size = _size(table)
+        if not self.has_room(size):
             return {}
-        own = xxhash.xxh3_128_hexdigest(content)
         folder = self._folder_of(file)
-        name = f"{file.hash}.{own}.arrow"
         with self._lock:
             self._count += 1
             new = folder / f"{_UNFINISHED}{os.getpid()}-{self._count}"
         try:
             self._make(folder)
-            with open(new, "wb") as out:
-                out.write(content)
+            own = _write(new, table)
+            name = f"{file.hash}.{own}.arrow"
             os.replace(new, folder / name)
             with self._lock:
-                self._bytes = (self._bytes or 0) + content.size
+                self._bytes = (self._bytes or 0) + size
             return _mapped(folder / name, own)
         except (OSError, pa.ArrowException, ValueError):
             with suppress(OSError):
@@ -205,18 +208,55 @@ class DecodedFiles:
         self._bytes = remove_least_used(entries, most - size, now - _STAYS_S)
 
 
-def _content(columns: Mapping[str, pa.ChunkedArray]) -> pa.Buffer:
-    """Returns columns as a file of Arrow's, those whose cells are all the same in a form that says it once."""
-    data = {name: _said_once(one) for name, one in columns.items()}
-    schema = pa.schema([(name, one.type) for name, one in data.items()])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(list(data.values()), schema=schema))
-    return sink.getvalue()
+class _Hashed(io.RawIOBase):
+    """A file that is written, and the hash of what was, so that it is in memory neither whole nor twice."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._out = open(path, "wb")  # noqa: SIM115 - closed with this one
+        self._hash = xxhash.xxh3_128()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        self._hash.update(data)
+        return self._out.write(data)
+
+    def close(self) -> None:
+        self._out.close()
+        super().close()
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
 
 
-def _said_once(column: pa.ChunkedArray) -> pa.Array:
-    """Returns a column in one piece, as a run of one value if all of its cells are the same."""
+def _write(path: Path, table: pa.RecordBatch) -> str:
+    """Writes a file of Arrow's, buffer by buffer; returns the hash of its bytes.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    with _Hashed(path) as out:
+        with pa.ipc.new_file(out, table.schema) as writer:
+            writer.write_batch(table)
+        return out.hexdigest()
+
+
+def _size(table: pa.RecordBatch) -> int:
+    """Returns how many bytes `_write` writes."""
+    sink = pa.MockOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_batch(table)
+    return int(sink.size())
+
+
+def _said_once(columns: Mapping[str, pa.ChunkedArray]) -> pa.RecordBatch:
+    """Returns columns in one piece each, those whose cells are all the same as a run of one value."""
+    return pa.record_batch([_run_or_whole(one) for one in columns.values()], names=list(columns))
+
+
+def _run_or_whole(column: pa.ChunkedArray) -> pa.Array:
     constant = constant_of(column)
     if constant is None:
         return whole(column)

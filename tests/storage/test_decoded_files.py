@@ -67,6 +67,23 @@ def entries(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.arrow"))
 
 
+def test_what_is_written_is_not_in_memory_once_more(tmp_path: Path) -> None:
+    values = range(1_000_000)
+    columns = {
+        "n": pa.chunked_array([pa.array(values, pa.int64())]),
+        "t": pa.chunked_array([pa.array(map(str, values))]),
+    }
+    size = sum(one.nbytes for one in columns.values())
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        kept = DecodedFiles(tmp_path, 2 * size).keep(FILE, columns)
+    finally:
+        pa.set_memory_pool(before)
+    assert counted.max_memory() < size // 10
+    assert {name: one.cells for name, one in kept.items()} == columns
+
+
 def test_what_others_have_removed_is_not_mapped_for_ever(tmp_path: Path) -> None:
     folder, reader = tmp_path / "decoded", Reader(pa.table({"k": range(10_000)}))
     hot, other = HotFiles(10**6, DecodedFiles(folder, 300_000)), DecodedFiles(folder)
