@@ -135,6 +135,8 @@ def among(rows: pa.Table, others: pa.Table, *, signs: bool = True) -> NDArray[np
         others: The same columns of other rows.
         signs: Whether -0.0 is told from 0.0.
     """
+    if not len(rows) or not len(others):  # as in a first load, where there is much of the one
+        return np.zeros(len(rows), np.bool_)
     both = pa.concat_tables([rows, others.cast(rows.schema)])
     numbers, _ = numbered([whole(column) for column in both.columns], len(both), signs=signs)
     return np.isin(numbers[: len(rows)], numbers[len(rows) :])
