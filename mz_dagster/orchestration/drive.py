@@ -298,7 +298,11 @@ def _evaluate(
 def _carry_out(
     definitions: dg.Definitions, instance: dg.DagsterInstance, job_name: str, request: dg.RunRequest
 ) -> RunDone | str:
-    """Carries a run out; returns what it did, or why it failed."""
+    """Carries a run out; returns what it did, or why it failed.
+
+    Raises:
+        KeyboardInterrupt: A signal interrupted it, which Dagster only records.
+    """
     job = definitions.resolve_job_def(job_name)
     selection = None if request.asset_selection is None else list(request.asset_selection)
     result = job.execute_in_process(
@@ -310,6 +314,8 @@ def _carry_out(
         run_config={"loggers": {"console": {"config": {"log_level": _CONSOLE_LEVEL}}}},
         raise_on_error=False,
     )
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
     if not result.success:
         return f"run {result.run_id} of {_partition(request)} failed: {_why(result)}"
     record = instance.get_run_record_by_id(result.run_id)
@@ -329,6 +335,12 @@ def _partition(request: dg.RunRequest) -> str:
     """Returns a request's partition, or range of them."""
     ends = (request.tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
     return request.partition_key or "..".join(end for end in ends if end) or "no partition"
+
+
+def _was_interrupted(result: dg.ExecuteInProcessResult) -> bool:
+    """Returns whether a signal ended a run, which to Dagster is a failure of the step at work."""
+    errors = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    return any(one is not None and one.cls_name == dg.DagsterExecutionInterruptedError.__name__ for one in errors)
 
 
 def _why(result: dg.ExecuteInProcessResult) -> str:

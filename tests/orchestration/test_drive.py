@@ -1,8 +1,11 @@
 """Driving in one process: what fails keeps nothing else from being done, and is told together at the end."""
 
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -10,6 +13,8 @@ import pytest
 from mz_dagster import Project, connect
 from mz_dagster.cli import main
 from mz_dagster.cli.state import MANY_VIEWS
+from mz_dagster.compute import Stepper
+from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import OperationalError
 from mz_dagster.orchestration.drive import RunDone, RunFailed, dagster_home, drive
 
@@ -183,3 +188,39 @@ def test_runs_are_warm_if_the_project_says_so_and_edited_settings_are_left_as_th
     assert settings_with("") == public
     (tmp_path / ".mz" / "dagster" / "dagster.yaml").write_text("# mine\n" + public)
     assert settings_with(warm) == "# mine\n" + public
+
+
+def test_a_signal_ends_a_drive_without_waiting_for_what_is_computed(
+    quiet: Project, defs: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (quiet.root / "landing" / "a" / "1.jsonl").write_text('{"id": 1}\n')
+    (quiet.root / "clock").write_text("1")
+    begun, go_on = threading.Event(), threading.Event()
+    over: list[bool] = []
+    advance = Stepper._advance
+
+    def waiting(stepper: Stepper, run: Any, node: Node, *rest: Any) -> Any:
+        if node.name == "doubled":
+            begun.set()
+            over.append(go_on.wait(60))
+        return advance(stepper, run, node, *rest)
+
+    def press() -> None:
+        if begun.wait(30):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Stepper, "_advance", waiting)
+    interrupt = threading.Thread(target=press)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            drive(defs, instance, ticks=1, on_run=lambda run: None)
+        assert begun.is_set()
+        assert not over, "it waited for what was computed"
+        with connect(quiet.root) as connection, connection.engine.lead("feed") as lead:
+            assert hasattr(lead, "epoch"), "nobody leads the timeline any more"
+    finally:
+        go_on.set()
+        interrupt.join()
+        signal.signal(signal.SIGINT, before)

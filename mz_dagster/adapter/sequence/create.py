@@ -222,7 +222,9 @@ def _hydrate(engine: Engine, created: ObjectRow, progress: Progress) -> None:
         except ObjectRecreated:
             id = engine.collection_of(str(created.name))
             reach()
-    except (KeyboardInterrupt, TimeNotReached) as given_up:
+    except BaseException as given_up:
+        if isinstance(given_up, Exception) and not isinstance(given_up, TimeNotReached):
+            raise
         with suppress(StillNeeded, UnknownObject):  # somebody has built on it, or dropped it
             engine.catalog.drop_object(id)
         if isinstance(given_up, TimeNotReached):

@@ -496,8 +496,9 @@ class Stepper:
         try:
             yield pool
         except BaseException as error:
-            # Of what was overtaken, some may go on for long; so nobody waits for any.
-            if run.overtaken or isinstance(error, KeyboardInterrupt | StepOverdue):
+            # Of what was overtaken, some may go on for long; so nobody waits for any. What interrupts is no Exception:
+            # Python's KeyboardInterrupt, and what Dagster makes of a signal within a run.
+            if run.overtaken or isinstance(error, StepOverdue) or not isinstance(error, Exception):
                 run.given_up.set()
                 for opened in (run.opened, run.smaller):
                     if opened is not None:
