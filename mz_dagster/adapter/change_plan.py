@@ -13,6 +13,7 @@ than the one that made it is told beside all that; see `replanning`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -41,6 +42,8 @@ FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
 
 _NOTHING: Mapping[str, BadProjectFile] = {}
+#: How the error of a name that nothing bears begins (`UndefinedTable`), behind its file and line.
+_MISSING = re.compile(r'relation "([^"]+)" does not exist')
 #: Kinds of what has nothing but what its query gives, so that one becomes the other and loses nothing.
 _COMPUTED = frozenset({"view", "materialized view"})
 
@@ -399,7 +402,7 @@ def _all_faults(
 
     What came from the files and is defined by none that can be read waits for those that cannot.
     """
-    faults = {one.name: one for one in files.faults if one.name is not None}
+    faults = {one.name: _with_advice(one, existing) for one in files.faults if one.name is not None}
     hiding = next((one for one in files.faults if one.hides), None)
     if hiding is not None:
         defined = {one.name for one in files.objects}
@@ -418,6 +421,20 @@ def _all_faults(
         ):
             faults[one.name] = Fault(one.name, error, one.path, one.line)
     return faults
+
+
+def _with_advice(fault: Fault, existing: Mapping[str, ObjectRow]) -> Fault:
+    """Returns a fault, with what to do if what it misses is there, but was made in a session."""
+    missing = _MISSING.search(fault.error.message)
+    row = None if missing is None else existing.get(missing[1])
+    if row is None or FROM_FILES in row.tags:
+        return fault
+    hint = (
+        f'The {row.kind} "{row.name}" was made in a session, and files read what files define. Write its definition in '
+        f"one, too, which SHOW CREATE {row.kind.upper()} shows: what it holds is kept."
+    )
+    error = BadProjectFile(fault.error.message, detail=fault.error.detail, hint=hint, position=fault.error.position)
+    return replace(fault, error=error)
 
 
 def _inputs(ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow]) -> set[GlobalId]:

@@ -23,7 +23,7 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
   `call_syntax`, `text_calls`, `moment_calls`, `jsonb_calls`; `set_functions`, `jsonb_records`; `windows`; `aggregates`,
   which are made of an `aggregate_expansion`, with `interval_aggregates`, `jsonb_aggregates`, `statistics`,
   `ordered_sets` and `coercions`. `expressions` is on top of them: the binder that knows them all.
-- `refusals`, `comparability`: what has no exact plan.
+- `refusals`, `comparability`: what has no exact plan; `other_dialects`: functions that PostgreSQL writes otherwise.
 - `errors`: what can be wrong, with SQLSTATEs.
 
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.

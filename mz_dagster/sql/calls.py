@@ -61,6 +61,7 @@ from mz_dagster.sql.moment_calls import (
     bind_in_zone,
     bind_make_interval,
 )
+from mz_dagster.sql.other_dialects import advice_on
 from mz_dagster.sql.refusals import refusal_of, refusal_of_function
 from mz_dagster.sql.session_values import SESSION_VALUES, WORDS, bind_session_value
 from mz_dagster.sql.set_functions import bind_set_item, check_unconditional, is_set_function
@@ -212,7 +213,9 @@ def _call(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], positi
         every = (*OVERLOADS, *_SPECIAL, *TEXT_CALLS, *JSONB_CALLS)
         names = [known for known in every if known.replace("_", "a").isalpha()]
         raise UndefinedFunction(
-            f"function {name}({shown}) does not exist", hint=suggestion(name, names), position=position
+            f"function {name}({shown}) does not exist",
+            hint=advice_on(name) or suggestion(name, names),
+            position=position,
         )
     literals = [one.text if isinstance(one, Unknown) else known_value(one) for one in arguments]
     return binder.applied(resolve_function(name, types, literals), arguments, position, nodes)

@@ -8,6 +8,7 @@ from mz_dagster.errors import NotSupportedError
 from mz_dagster.functions import TABLE_OVERLOADS
 from mz_dagster.sql.body_parser import Body
 from mz_dagster.sql.errors import UnsupportedForm
+from mz_dagster.sql.other_dialects import advice_on
 from mz_dagster.sql.type_names import OTHER_TYPES
 
 _VOLATILE = frozenset((
@@ -73,7 +74,7 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
             reason = "It moves a sequence, which an expression cannot: the call stands alone in a SELECT."
             hint = f"Write SELECT {name}('t_id_seq'{', 42' if name == 'setval' else ''}), or insert DEFAULT."
     elif name in _AGGREGATES:
-        reason = _LATER_AGGREGATE
+        reason, hint = _LATER_AGGREGATE, advice_on(name)
     elif name in _TABLES and name not in TABLE_OVERLOADS:
         reason = "Functions that return rows are not maintained yet."
     elif name in _POPULATING:

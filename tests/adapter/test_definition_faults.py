@@ -13,6 +13,7 @@ from mz_dagster.adapter import (
     Engine,
     NotAllApplied,
     Project,
+    Session,
     effective_objects,
     load_project,
     preview_changes,
@@ -221,3 +222,20 @@ def test_a_fault_is_told_once_with_all_that_waits_for_it(
     (line,) = caplog.messages
     assert line.startswith("not defined: ")
     assert line.endswith("; nor is what reads it: r0, r1, r2, r3, r4, and 4 more")
+
+
+def test_what_was_made_in_a_session_is_to_be_written_in_a_file(project: Project) -> None:
+    with Engine(project) as engine:
+        session = Session(engine)
+        session.execute("CREATE TABLE big (id integer)")
+        session.execute("INSERT INTO big VALUES (7)")
+        ((_, definition),) = session.execute("SHOW CREATE TABLE big").rows
+    write(project.root, on="CREATE MATERIALIZED VIEW on_big AS SELECT id FROM big;")
+    error, _ = refused(project)
+    (fault,) = error.plan.faults
+    assert 'relation "big" does not exist' in fault.error.message
+    assert "SHOW CREATE TABLE shows" in str(fault.error.hint)
+    write(project.root, big=f"{definition};")
+    with Engine(project) as engine:
+        engine.apply()
+        assert list(Session(engine).execute("SELECT id FROM on_big").rows) == [(7,)]

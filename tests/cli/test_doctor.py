@@ -706,3 +706,10 @@ def test_on_the_command_line(damaged: DamagedProject, capsys: pytest.CaptureFixt
     assert "repair: the oracle of timeline" in capsys.readouterr().out
     (damaged.root / "mz.toml").write_text("[")
     assert main(command) == 1
+
+
+def test_the_doctor_calls_nothing_healthy_where_there_is_no_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--project", str(tmp_path), "doctor"]) == 1
+    assert f'no project in "{tmp_path}"' in capsys.readouterr().err
