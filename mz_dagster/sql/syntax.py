@@ -9,6 +9,7 @@ from __future__ import annotations
 from mz_dagster.sql.body_parser import parse_body, parse_scalar
 from mz_dagster.sql.constant_rows import ConstantRows
 from mz_dagster.sql.errors import UnsupportedForm
+from mz_dagster.sql.parsed_bodies import body_of
 from mz_dagster.sql.session_statements import Declare, Explain, Prepare
 from mz_dagster.sql.statements import (
     CreateMaterializedView,
@@ -58,7 +59,7 @@ def _check(statement: Statement) -> None:
             _check(statement.prepared)
         case Insert():
             if statement.query is not None and ConstantRows.of(statement.query.text) is None:
-                parse_body(statement.query)
+                body_of(statement.query)  # which is bound next
             _check_list(statement.returning)
         case Update() | Delete():
             for one in statement.assignments if isinstance(statement, Update) else ():
