@@ -80,7 +80,7 @@ def test_arrows_errors_are_ours() -> None:
 
 def test_sqlalchemys_errors_are_ours() -> None:
     with (
-        pytest.raises(OperationalError, match="catalog's database failed"),
+        pytest.raises(OperationalError, match="a database, the catalog's or Dagster's, failed"),
         only_our_errors(),
         create_engine("sqlite://", poolclass=NullPool).connect() as connection,
     ):
