@@ -19,12 +19,12 @@ refused here, so that nothing above or below needs a fallback.
 
 Open to other layers beside this front door: `aggregates.algebra`, `aggregates.sums`, `arrays.arrays`,
 `arrays.dimensioned`, `arrays.dimensions`, `arrays.limits`, `arrays.parts`, `casts`, `catalog.catalog_functions`,
-`cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`, `jsonb.jsonb`,
-`jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`, `moments.interval`,
-`moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`, `numbers.float_evaluation`,
-`numbers.numerics`, `numbers.transcendental`, `numbers.unconstrained_functions`, `numbers.unconstrained_sums`,
-`output`, `plain`, `references`, `registry`, `session_zone`, `signature`, `text.characters`,
-`text.like_patterns`, `value_order`.
+`catalog.keywords`, `cell_text`, `descriptions`, `errors`, `evaluation`, `json_cell`, `jsonb.as_json`, `jsonb.as_jsonb`,
+`jsonb.jsonb`, `jsonb.path_syntax`, `literals`, `membership`, `modifiers`, `moments.calendar`, `moments.infinite`,
+`moments.interval`, `moments.interval_text`, `moments.field_names`, `moments.moment_text`, `moments.zones`,
+`numbers.float_evaluation`, `numbers.numerics`, `numbers.transcendental`, `numbers.unconstrained_functions`,
+`numbers.unconstrained_sums`, `output`, `plain`, `references`, `registry`, `session_zone`, `signature`,
+`text.characters`, `text.like_patterns`, `value_order`.
 """
 
 from mz_dagster.functions.aggregates.algebra import AGGREGATES

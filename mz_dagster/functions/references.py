@@ -25,7 +25,7 @@ from __future__ import annotations
 from mz_dagster.functions import comparing, modifiers  # noqa: F401
 from mz_dagster.functions.aggregates import ordered_sets, spelled, statistics, sums  # noqa: F401
 from mz_dagster.functions.arrays import array_evaluation, arrays, parts  # noqa: F401
-from mz_dagster.functions.catalog import catalog_functions  # noqa: F401
+from mz_dagster.functions.catalog import catalog_functions, keywords  # noqa: F401
 from mz_dagster.functions.jsonb import json_arrays, json_text, jsonb, jsonb_functions, jsonb_operators, path  # noqa: F401
 from mz_dagster.functions.moments import (  # noqa: F401
     fields,

@@ -6,21 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mz_dagster.functions.catalog import keywords
 from mz_dagster.sql.errors import InvalidSyntax, UnsupportedForm
 from mz_dagster.sql.lexer import Token, TokenKind
 from mz_dagster.sql.statements import Name, SqlText
 
 #: PostgreSQL's reserved words, which name nothing unless quoted.
-RESERVED = frozenset((
-    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both", "case", "cast", "check",
-    "collate", "column", "constraint", "create", "current_catalog", "current_date", "current_role", "current_time",
-    "current_timestamp", "current_user", "default", "deferrable", "desc", "distinct", "do", "else", "end", "except",
-    "false", "fetch", "for", "foreign", "from", "grant", "group", "having", "in", "initially", "intersect", "into",
-    "lateral", "leading", "limit", "localtime", "localtimestamp", "not", "null", "offset", "on", "only", "or",
-    "order", "placing", "primary", "references", "returning", "select", "session_user", "some", "symmetric",
-    "table", "then", "to", "trailing", "true", "union", "unique", "user", "using", "variadic", "when", "where",
-    "window", "with",
-))  # fmt: skip
+RESERVED = frozenset(keywords.RESERVED)
 
 
 def quoted(name: str) -> str:

@@ -57,6 +57,9 @@ STATEMENTS = (
     "SELECT age('2020-01-01')",
     "SELECT age(1)",
     "SELECT age(NULL)",
+    # What drivers ask to know which names they quote.
+    'SELECT * FROM pg_get_keywords() ORDER BY word COLLATE "C"',
+    "SELECT string_agg(word, ',' ORDER BY word) FROM pg_catalog.pg_get_keywords() WHERE word <> ALL ('{abs}'::text[])",
     # Doubles that no numeric(38,2) holds.
     "CREATE TABLE doubles (d double precision)",
     "INSERT INTO doubles VALUES ('NaN'), ('-Infinity'), (1e300), (1.005), (2.345e-7), (NULL)",
