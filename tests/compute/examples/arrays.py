@@ -213,6 +213,8 @@ def _functions() -> Iterator[Example]:
     yield function("array_to_string", "floats", "separator_text")
     yield function("string_to_array", "split_text", "separator_text")
     yield function("string_to_array", "split_text", "separator_text", "needle")
+    words = applied(resolve_table_function("pg_get_keywords", []), [])
+    yield Example("(SELECT count(*) FROM pg_get_keywords())", Call("cardinality", (words,), INT4), ())
     yield function("array_subscript", "ints", "few_int4", sql="({0})[{1}]")
     yield function("array_slice", "ints", "few_int4", "few_int4", sql="({0})[{1}:{2}]")
     for pool in ("ints", "amounts", "intervals"):
