@@ -17,7 +17,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from urllib.parse import unquote
 
 from mz_dagster.adapter.setting_values import BadSettings, engine_setting_of
@@ -54,6 +54,12 @@ class NoProject(ProgrammingError):
     """Neither a folder nor any above it is a project."""
 
     sqlstate = "3D000"
+
+    @classmethod
+    def at(cls, where: str) -> Self:
+        """Returns the error that says that there is none at a place."""
+        hint = f'Run from a folder that holds "{SETTINGS_FILE}", or name one with --project.'
+        return cls(f"no project in {where}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,10 +280,7 @@ class Project:
         for folder in (start.resolve(), *start.resolve().parents):
             if (folder / SETTINGS_FILE).is_file():
                 return cls.load(folder)
-        raise NoProject(
-            f'no project in "{start}" or above it',
-            hint=f'Run from a folder that holds "{SETTINGS_FILE}", or name one with --project.',
-        )
+        raise NoProject.at(f'"{start}" or above it')
 
     @classmethod
     def find_or_embed(cls, start: Path) -> Project:

@@ -655,10 +655,7 @@ def _doctor(options: argparse.Namespace) -> int:
 
     root = options.project if options.project is not None else _nearest_project(Path.cwd())
     if not any((root / one).exists() for one in (SETTINGS_FILE, STATE_FOLDER)):
-        raise NoProject(
-            f'no project in "{root}"',
-            hint=f'Run from a folder that holds "{SETTINGS_FILE}", or name one with --project.',
-        )
+        raise NoProject.at(f'"{root}"')
     found = examine(root, deep=options.deep, repair=options.repair, backup=options.from_backup, progress=_print_line)
     for line in found.repaired:
         print(f"repair: {line}")

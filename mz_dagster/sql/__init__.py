@@ -4,8 +4,8 @@ Owns the grammar of statements, the scoping and typing of queries, and the refus
 as written; every error carries the position it blames; nothing that a query says is ever dropped silently: what
 has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
-- `lexer`: tokens and statements of a text. `cursor`: walking over tokens. `parsed_texts`: what was parsed before;
-  `syntax`: whether all of a statement is parsed.
+- `lexer`: tokens and statements of a text. `cursor`: walking over tokens. `parsed_texts`, `parsed_bodies`: what was
+  parsed before, by a `parse_cache`; `syntax`: whether all of a statement is parsed.
 - `statements`, `session_statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`,
   `sink_statement`, `check_statement`, `table_statement`, `column_definitions`, `altering`, `identity`,
   `write_statements`, `subscribe_statement`, `cursor_statements`, `options`, `type_names`: the grammar.

@@ -24,11 +24,11 @@ PRODUCT_DIGITS = 6
 #: The exponent of the unit of a double, and of a product.
 LEAST = -1074
 LEAST_PRODUCT = 2 * LEAST
-_MASK = (1 << BITS) - 1
+MASK = (1 << BITS) - 1
 _PLACES = tuple(range(0, BITS * PRODUCT_DIGITS, BITS))
 #: What makes a fraction of `math.frexp` an integer, and the exponent that two of them then have in a product's units.
 _MANTISSA = float(1 << 53)
-_LOWEST = 2 * 53 + LEAST_PRODUCT
+LOWEST = 2 * 53 + LEAST_PRODUCT
 #: In the place of the lowest digit: what is no finite number, and below these that there is none.
 _NAN, _INFINITY, _NEGATIVE_INFINITY = -1, -2, -3
 
@@ -50,12 +50,12 @@ def product_digits(x: float, y: float) -> list[int]:
     if not units:
         return [0] * (1 + PRODUCT_DIGITS)
     zeros = _zeros(units)
-    limb, shift = divmod(exponent + other_exponent - _LOWEST + zeros, BITS)
+    limb, shift = divmod(exponent + other_exponent - LOWEST + zeros, BITS)
     if units > 0:
         rest = units >> zeros << shift
-        return [limb, *(rest >> place & _MASK for place in _PLACES)]
+        return [limb, *(rest >> place & MASK for place in _PLACES)]
     rest = -units >> zeros << shift
-    return [limb, *(-(rest >> place & _MASK) for place in _PLACES)]
+    return [limb, *(-(rest >> place & MASK) for place in _PLACES)]
 
 
 @function("exact_sum_float8", (Kind.ARRAY,) * 5, Kind.TEXT, internal=True)
@@ -197,7 +197,7 @@ def _units(x: float, y: float) -> int:
     """Returns the product of finite numbers in units of 2^-2148."""
     (fraction, exponent), (other_fraction, other_exponent) = math.frexp(x), math.frexp(y)
     units = int(fraction * _MANTISSA) * int(other_fraction * _MANTISSA)
-    place = exponent + other_exponent - _LOWEST
+    place = exponent + other_exponent - LOWEST
     return units << place if place >= 0 else units >> -place
 
 

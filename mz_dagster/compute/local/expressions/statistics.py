@@ -21,14 +21,11 @@ from mz_dagster.compute.local.expressions.floats import floats
 from mz_dagster.compute.local.expressions.numbers import Integers, WideIntegers, integers, wide_decimals, wide_units
 from mz_dagster.compute.local.expressions.quotients import wide_powers, wide_weight
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, are_constant, strict
-from mz_dagster.functions.aggregates.sums import BITS, LEAST, LEAST_PRODUCT, PRODUCT_DIGITS, shown
+from mz_dagster.functions.aggregates.sums import BITS, LEAST, LEAST_PRODUCT, LOWEST, MASK, PRODUCT_DIGITS, shown
 from mz_dagster.functions.numbers.float_evaluation import INFINITY, MANTISSA, NAN, NEGATIVE_INFINITY
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.storage.arrow_schema import arrow_type
 
-_MASK = (1 << BITS) - 1
-#: The exponent that two mantissas of 53 bits have in units of a product.
-_LOWEST = 2 * MANTISSA + LEAST_PRODUCT
 #: A number with less bits is no double's overflow.
 _MOST_BITS = 1023
 #: What counts from the variance of a population to that of a sample, and whether it is the root.
@@ -88,9 +85,9 @@ def _product_digits(call: Call, operands: Sequence[Operand]) -> Computed:
     first, first_exponent = _odd(np.where(is_finite, left, 0))
     second, second_exponent = _odd(np.where(is_finite, right, 0))
     is_zero = (first == 0) | (second == 0)
-    limb, shift = np.divmod(np.where(is_zero, 0, first_exponent + second_exponent - _LOWEST), BITS)
+    limb, shift = np.divmod(np.where(is_zero, 0, first_exponent + second_exponent - LOWEST), BITS)
     found = np.zeros((len(left), 1 + PRODUCT_DIGITS), np.int64)
-    parts, others = ([size & _MASK, size >> BITS & _MASK, size >> 2 * BITS] for size in (np.abs(first), np.abs(second)))
+    parts, others = ([size & MASK, size >> BITS & MASK, size >> 2 * BITS] for size in (np.abs(first), np.abs(second)))
     columns: list[Integers] = [np.zeros(len(left), np.int64) for _ in range(PRODUCT_DIGITS)]
     for i, part in enumerate(parts):
         for j, other in enumerate(others):
@@ -121,7 +118,7 @@ def _carried(columns: Sequence[Integers]) -> list[Integers]:
     found, over = [], np.zeros_like(columns[0])
     for one in columns:
         total = one + over
-        found.append(total & _MASK)
+        found.append(total & MASK)
         over = total >> BITS
     return found
 
