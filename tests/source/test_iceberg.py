@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,6 +25,7 @@ from uuid import UUID
 import duckdb
 import pyarrow as pa
 import pytest
+from fastavro import block_reader
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -784,10 +786,12 @@ def test_a_table_that_asks_too_much_of_its_readers(lake: Connection, table: Tabl
     assert held(lake) == {(1, "x"): 1, (2, "x"): 1}
 
 
-def mutated(content: bytes, random: Random) -> bytes:
-    """Returns a file with something wrong in its bytes."""
-    at = random.randrange(len(content))
-    return random.choice([content[:at], content[:at] + bytes([random.randrange(256)]) + content[at + 1 :]])
+def damaged(content: bytes, random: Random) -> Iterator[tuple[bytes, bool]]:
+    """Yields a file with something wrong in its bytes, and whether it is cut off."""
+    for at in (0, 1, *(random.randrange(len(content)) for _ in range(8)), len(content) - 1):
+        yield content[:at], True
+    for at in (random.randrange(len(content)) for _ in range(25)):
+        yield content[:at] + bytes([random.randrange(256)]) + content[at + 1 :], False
 
 
 def test_metadata_with_anything_wrong_in_them_are_an_error_or_read(
@@ -805,15 +809,31 @@ def test_metadata_with_anything_wrong_in_them_are_an_error_or_read(
     for path in (table.metadata_location, now.manifest_list, *(one.manifest_path for one in now.manifests(table.io))):
         file = Path(path.removeprefix("file://"))
         content = file.read_bytes()
-        for _ in range(20):
-            file.write_bytes(mutated(content, random))
+        for changed, is_cut_off in damaged(content, random):
+            file.write_bytes(changed)
             try:
                 source.gain(ledger)
             except Error as error:
                 says_what_to_do(error)
                 failed += 1
+            else:
+                assert not is_cut_off, f"{len(changed)} bytes of {len(content)} of {path}"
         file.write_bytes(content)
-    assert failed > 30
+    assert failed > 60
+    assert held(lake) == rows_of(table, "a", "p")
+
+
+def test_a_manifest_that_is_cut_off_behind_a_block_is_an_error(lake: Connection, table: Table, bound: object) -> None:
+    table.append(rows((3, "y", None)))
+    table = table.refresh()
+    now = table.current_snapshot()
+    assert now is not None
+    (manifest,) = (one for one in now.manifests(table.io) if one.added_snapshot_id == now.snapshot_id)
+    file = Path(manifest.manifest_path.removeprefix("file://"))
+    content = file.read_bytes()
+    file.write_bytes(content[: next(iter(block_reader(BytesIO(content)))).offset])
+    says_what_to_do(unpolled(lake), f"bytes of {len(content)}")
+    file.write_bytes(content)
     assert held(lake) == rows_of(table, "a", "p")
 
 

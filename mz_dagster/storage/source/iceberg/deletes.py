@@ -23,7 +23,8 @@ from pyroaring import BitMap64
 from mz_dagster.storage.row_numbers import numbered, whole
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.iceberg.data_files import PATH_ID, POSITION_ID, TableFiles
-from mz_dagster.storage.source.iceberg.live_files import LiveFile, ReadFile, is_vector
+from mz_dagster.storage.source.iceberg.live_files import LiveFile
+from mz_dagster.storage.source.iceberg.manifests import ReadFile, is_vector
 
 #: What a deletion vector begins with.
 _MAGIC = bytes([0xD1, 0xD3, 0x39, 0x64])

@@ -17,21 +17,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import error as StructError
-from typing import Any, TypeGuard, cast
+from typing import Any
 
-from pyiceberg.avro.file import AvroFile
 from pyiceberg.conversions import from_bytes
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import (
-    MANIFEST_ENTRY_SCHEMAS,
-    DataFile,
-    DataFileContent,
-    FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-)
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -40,6 +30,7 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType
 
 from mz_dagster.storage.source.errors import UnknownFeature
 from mz_dagster.storage.source.iceberg.data_files import PATH_ID
+from mz_dagster.storage.source.iceberg.manifests import is_vector, live_entries, manifests_of
 from mz_dagster.storage.source.iceberg.table_schema import Fields
 
 _Partition = tuple[int, tuple[str, ...]]
@@ -100,7 +91,7 @@ class LiveFiles:
         return {file: count for file, count in net.items() if count}
 
     def _manifests(self, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
-        return () if snapshot is None else snapshot.manifests(self.io)
+        return () if snapshot is None else manifests_of(snapshot, self.io)
 
     def _of(
         self, manifests: Sequence[ManifestFile], content: ManifestContent, without: set[str] | None = None
@@ -111,7 +102,7 @@ class LiveFiles:
             if manifest.content != content or path in (without or ()):
                 continue
             if path not in self._entries:
-                self._entries[path] = _live_entries(manifest, self.io)
+                self._entries[path] = live_entries(manifest, self.io)
                 for entry in self._entries[path]:
                     self._check(entry.data_file)
             yield from self._entries[path]
@@ -229,44 +220,6 @@ def spans(
         at = one
     if at is not None and at is not start:
         found.append((start, at))
-    return found
-
-
-class ReadFile(DataFile):
-    """A file of a manifest, of any version of the format."""
-
-    @property
-    def referenced_data_file(self) -> str | None:
-        """The data file that a deletion vector is of."""
-        return cast(str | None, self._data[17])
-
-    @property
-    def content_range(self) -> tuple[int, int]:
-        """Where in its file a deletion vector is, and how long."""
-        return cast(int, self._data[18]), cast(int, self._data[19])
-
-
-def is_vector(file: DataFile) -> TypeGuard[ReadFile]:
-    """Returns whether a delete file is a deletion vector."""
-    return file.content is DataFileContent.POSITION_DELETES and file.file_format is FileFormat.PUFFIN
-
-
-def _live_entries(manifest: ManifestFile, io: FileIO) -> list[ManifestEntry]:
-    """Returns the entries of a manifest that are no deleted ones.
-
-    pyiceberg's own reader knows no field of the third version of the format.
-    """
-    with AvroFile[ManifestEntry](
-        io.new_input(manifest.manifest_path),
-        MANIFEST_ENTRY_SCHEMAS[3],
-        read_types={-1: ManifestEntry, 2: ReadFile},
-        read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-    ) as reader:
-        found = [entry for entry in reader if entry.status is not ManifestEntryStatus.DELETED]
-    for entry in found:
-        if entry.sequence_number is None and entry.status is ManifestEntryStatus.ADDED:
-            entry.sequence_number = manifest.sequence_number
-        entry.data_file.spec_id = manifest.partition_spec_id
     return found
 
 
