@@ -33,6 +33,7 @@ class Item:
             had.
         schema: The schema that it is in.
         means: What a connection or a secret stands for.
+        hidden: How many of its last columns can be named and are not shown by `*`.
     """
 
     id: GlobalId
@@ -47,6 +48,7 @@ class Item:
     schema: str = "public"
     values: int = 0
     means: object = None
+    hidden: int = 0
 
     @property
     def called(self) -> str:

@@ -82,11 +82,16 @@ LABEL_IDS: Mapping[str, TypeIds] = {
     "xid": TypeIds(28, 1011, 4, "xid", "xid", "U"),
     "oidvector": TypeIds(30, 1013, -1, "oidvector", "oidvector", "A"),
     "regclass": TypeIds(2205, 2210, 4, "regclass", "regclass", "N"),
+    "regprocedure": TypeIds(2202, 2207, 4, "regprocedure", "regprocedure", "N"),
+    "regoperator": TypeIds(2204, 2209, 4, "regoperator", "regoperator", "N"),
     "regtype": TypeIds(2206, 2211, 4, "regtype", "regtype", "N"),
     "regnamespace": TypeIds(4089, 4090, 4, "regnamespace", "regnamespace", "N"),
     "regrole": TypeIds(4096, 4097, 4, "regrole", "regrole", "N"),
 }
 
+_HELD_AS_INT8 = (
+    *("oid", "xid", "regproc", "regprocedure", "regoperator", "regclass", "regtype", "regnamespace", "regrole"),
+)
 #: The types that bear a label.
 LABELLED: Mapping[str, ScalarType] = {
     "char": labelled(TEXT, "char"),
@@ -94,7 +99,7 @@ LABELLED: Mapping[str, ScalarType] = {
     # Their first subscript is 0, which a list cannot say.
     "int2vector": labelled(dimensioned(INT2), "int2vector"),
     "oidvector": labelled(dimensioned(labelled(INT8, "oid")), "oidvector"),
-    **{one: labelled(INT8, one) for one in ("oid", "xid", "regproc", "regclass", "regtype", "regnamespace", "regrole")},
+    **{one: labelled(INT8, one) for one in _HELD_AS_INT8},
 }
 OID = LABELLED["oid"]
 NAME = LABELLED["name"]

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.functions import CastContext, Failure, Unknown, cast, resolve_function, type_name
-from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER
+from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, PSEUDO_TYPES
 from mz_dagster.scalars.scalar import Call, ColumnRef, If, Literal, OuterColumn, Scalar, Subquery
 from mz_dagster.scalars.type_ids import LABELLED, NAME, OID, type_id
 from mz_dagster.scalars.types import BOOL, INT2, INT4, INT8, TEXT, Kind, ScalarType, array_of
@@ -23,6 +23,7 @@ from mz_dagster.sql.binding import Bound, Null, constant_text
 from mz_dagster.sql.catalog_facts import CatalogFacts
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
+    AmbiguousFunction,
     CannotCoerce,
     InvalidSchemaName,
     UndefinedFunction,
@@ -39,7 +40,7 @@ from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.type_names import TypeName, type_name_of
 
 #: What names something by its object id.
-REGISTERED = ("regclass", "regtype", "regproc", "regnamespace", "regrole")
+REGISTERED = ("regclass", "regtype", "regproc", "regprocedure", "regoperator", "regnamespace", "regrole")
 #: How many columns a relation has at most, and one: what object id and number of a column are one key by.
 COLUMNS = 1 << 16
 #: PostgreSQL's numbers of encodings.
@@ -131,7 +132,7 @@ def labelled_as(scalar: Scalar, type_: ScalarType) -> Scalar:
     match scalar:
         case Literal():
             return Literal(scalar.value, type_)
-        case ColumnRef() | OuterColumn() if type_.label in REGISTERED:  # a column that is passed on keeps its type
+        case ColumnRef() | OuterColumn() if type_.label != scalar.type.label:  # one that is passed on keeps its type
             return Call("coalesce", (scalar,), type_, scalar.nullable)
         case ColumnRef() | OuterColumn() | Call():
             return replace(scalar, type=type_)
@@ -186,6 +187,8 @@ _NAMED: Mapping[str, _Kind] = {
     "regnamespace": _Kind("schema", "schema ids", InvalidSchemaName),
     "regrole": _Kind("role", "role ids", UndefinedObject),
     "regproc": _Kind("function", "function ids", UndefinedFunction),
+    "regprocedure": _Kind("function", "function signature ids", UndefinedFunction),
+    "regoperator": _Kind("operator", "operator signature ids", UndefinedFunction),
     "database": _Kind("database", "database ids", UndefinedObject),
 }
 
@@ -210,6 +213,9 @@ def _id_of_text(binder: ExpressionBinder, text: str, label: str, node: exp.Expr)
 def _known_id(binder: ExpressionBinder, text: str, label: str, node: exp.Expr) -> int | None:
     """Returns the object id that a text names, None if there is no such thing."""
     if label == "regtype":
+        word = text.strip().removeprefix("pg_catalog.")
+        if (pseudo := next((id for id, name in PSEUDO_TYPES.items() if name == word), None)) is not None:
+            return pseudo
         try:
             named = type_name_of(text)
         except Error:
@@ -222,10 +228,18 @@ def _known_id(binder: ExpressionBinder, text: str, label: str, node: exp.Expr) -
     key = text
     if label == "regclass":
         key = _relation_key(text)
+    elif label in ("regprocedure", "regoperator"):
+        name, _, types = text.strip().removesuffix(")").partition("(")
+        given = [one.strip() for one in types.split(",") if one.strip()]
+        ids = [0 if one.upper() == "NONE" else _known_id(binder, one, "regtype", node) for one in given]
+        key = f"{name.strip().removeprefix('pg_catalog.')}({','.join(map(str, ids))})"
     elif label != "database":
         parts = [one for one in names_in(text) if one != "pg_catalog"]
         key = parts[0] if len(parts) == 1 else ""
-    found = facts_of(binder, f"a cast to {label}", node).lookup(_NAMED[label].lookup).entries.get(key)
+    facts = facts_of(binder, f"a cast to {label}", node)
+    if label == "regproc" and key in facts.lookup("ambiguous functions").entries:
+        raise AmbiguousFunction(f'more than one function named "{text}"', position=binder.body.position(node))
+    found = facts.lookup(_NAMED[label].lookup).entries.get(key)
     return None if found is None else int(str(found))
 
 
@@ -278,6 +292,8 @@ def _type_text(facts: CatalogFacts, id: Scalar, otherwise: Scalar) -> Scalar:
 _SHOWN_BY = {
     "regclass": "relation texts",
     "regproc": "function names",
+    "regprocedure": "function signatures",
+    "regoperator": "operator signatures",
     "regnamespace": "schema texts",
     "regrole": "role names",
 }
@@ -388,7 +404,9 @@ def _format_type(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr],
 
 
 def _size_pretty(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], node: exp.Expr) -> Bound:
-    size = _number(binder, nodes[0])
+    bound = binder.bind(nodes[0])
+    is_sum = not isinstance(bound, Unknown) and bound.type.kind in (Kind.NUMERIC, Kind.UNCONSTRAINED)
+    size = _as_int8(bound) if is_sum else _number(binder, nodes[0])  # type: ignore[arg-type]  # it is no Unknown
     return Call("pretty_size", (size,), TEXT, size.nullable)
 
 
@@ -518,6 +536,9 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_get_function_arguments": ((1,), _by_id("function arguments", "regproc")),
     "pg_get_function_identity_arguments": ((1,), _by_id("function arguments", "regproc")),
     "pg_get_function_result": ((1,), _by_id("function results", "regproc")),
+    "pg_get_function_sqlbody": ((1,), _constant(None, TEXT)),
+    "pg_get_function_arg_default": ((2,), _constant(None, TEXT)),
+    "pg_get_functiondef": ((1,), _by_id("function definitions", "regproc")),
     "pg_get_statisticsobjdef_columns": ((1,), _constant(None, TEXT)),
     "pg_get_partkeydef": ((1,), _constant(None, TEXT)),
     "pg_get_triggerdef": ((1, 2), _constant(None, TEXT)),
@@ -527,7 +548,8 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_function_is_visible": ((1,), _by_id("function visibility", "regproc")),
     "pg_collation_is_visible": ((1,), _by_id("collation visibility", "regtype")),
     "pg_opclass_is_visible": ((1,), _TRUE),
-    "pg_opfamily_is_visible": ((1,), _FALSE),
+    "pg_opfamily_is_visible": ((1,), _TRUE),
+    "pg_operator_is_visible": ((1,), _TRUE),
     "pg_conversion_is_visible": ((1,), _FALSE),
     "pg_statistics_obj_is_visible": ((1,), _FALSE),
     "pg_ts_config_is_visible": ((1,), _FALSE),
@@ -543,6 +565,7 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_relation_size": ((1, 2), _by_id("relation sizes")),
     "pg_indexes_size": ((1,), _by_id("index sizes")),
     "pg_database_size": ((1,), _by_id("database sizes", "database")),
+    "pg_tablespace_size": ((1,), _by_id("tablespace sizes")),
     "pg_stat_get_numscans": ((1,), _constant(None, INT8)),  # nobody counts them
     "pg_tablespace_location": ((1,), _constant("", TEXT)),
     "pg_size_pretty": ((1,), _size_pretty),

@@ -341,9 +341,11 @@ class FromBinder:
             source = self._aliased(read, common.names, alias or parts[0], names, node)
             return replace(source, order=common.order, order_position=common.order_position)
         relation, item = self.binding.relation(parts, position)
-        own = item.relation_type.names
+        own = item.relation_type.names[: item.relation_type.arity - item.hidden]
         source = self._aliased(relation, own, alias or parts[-1], names, node)
         scope = source.scope.with_fields(own)
+        if item.hidden:
+            scope = scope.with_hidden(item.relation_type)
         if item.kind == "table":
             scope = scope.with_keys(item.relation_type.keys)
         return replace(source, scope=scope if alias is not None else scope.of_schema(item.schema))

@@ -57,6 +57,7 @@ class ScopeTable:
         schema: Of what has no alias: the schema, by which it can be qualified, too.
         present: Of what may be missing: which of the columns is not NULL if it is not; None if that cannot be told.
         keys: Of a table, its keys, by the places of their columns.
+        hidden: Columns that can be named and that `*` does not show.
     """
 
     name: str | None
@@ -67,6 +68,7 @@ class ScopeTable:
     schema: str | None = None
     present: int | None = None
     keys: tuple[frozenset[int], ...] = ()
+    hidden: tuple[ScopeColumn, ...] = ()
 
     def is_called(self, name: str) -> bool:
         """Returns whether a name is its own, or that with its schema."""
@@ -78,11 +80,13 @@ class ScopeTable:
             return self
         present = next((i for i, column in enumerate(self.columns) if not column.nullable), None)
         columns = tuple(column.or_null() for column in self.columns)
-        return replace(self, columns=columns, maybe_missing=True, present=present)
+        hidden = tuple(column.or_null() for column in self.hidden)
+        return replace(self, columns=columns, maybe_missing=True, present=present, hidden=hidden)
 
     def shifted(self, by: int) -> ScopeTable:
         """Returns a copy whose columns stand `by` positions on."""
-        return replace(self, columns=tuple(column.shifted(by) for column in self.columns))
+        columns, hidden = (tuple(one.shifted(by) for one in part) for part in (self.columns, self.hidden))
+        return replace(self, columns=columns, hidden=hidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,14 @@ class Scope:
         """Returns the scope of what begins with a relation of a schema that has no alias."""
         first, *others = self.tables
         return replace(self, tables=(replace(first, schema=schema), *others))
+
+    def with_hidden(self, relation_type: RelationType) -> Scope:
+        """Returns the scope of a relation of which the columns behind those that are shown can be named, too."""
+        (table,) = self.tables
+        behind = range(len(table.columns), relation_type.arity)
+        columns = [(i, relation_type.columns[i]) for i in behind]
+        hidden = tuple(ScopeColumn(one.name, i, one.type, one.nullable) for i, one in columns)
+        return replace(self, tables=(replace(table, hidden=hidden),))
 
     def with_keys(self, keys: Iterable[frozenset[int]]) -> Scope:
         """Returns the scope of a table that has these keys."""
@@ -157,7 +169,11 @@ class Scope:
         """Returns whether a name is this scope's to explain: it has the relation `table`, or without one the column."""
         if table is not None:
             return any(one.is_called(table) for one in self.tables)
-        return any(column.name == name for column in self.visible)
+        return any(column.name == name for column in (*self.visible, *self._hidden))
+
+    @property
+    def _hidden(self) -> tuple[ScopeColumn, ...]:
+        return tuple(column for table in self.tables for column in table.hidden)
 
     def owner(self, name: str) -> str:
         """Returns the name of a relation that has the column `name`."""
@@ -172,8 +188,9 @@ class Scope:
     def column(self, name: str, position: int) -> ScopeColumn:
         """Returns the column that the unqualified `name` means."""
         found = [column for column in self.visible if column.name == name]
+        found = found or [column for column in self._hidden if column.name == name]
         if len(found) > 1:
-            tables = [table.name for table in self.tables if any(c.name == name for c in table.columns)]
+            tables = [table.name for table in self.tables if any(c.name == name for c in table.columns + table.hidden)]
             candidates = ", ".join(f"{table}.{name}" for table in tables if table)
             raise AmbiguousColumn(
                 f'column reference "{name}" is ambiguous',
@@ -188,6 +205,7 @@ class Scope:
     def qualified_column(self, table: str, name: str, position: int) -> ScopeColumn:
         """Returns the column that `table.name` means."""
         found = [column for column in self.table(table, position).columns if column.name == name]
+        found = found or [column for column in self.table(table, position).hidden if column.name == name]
         if len(found) > 1:
             raise AmbiguousColumn(f'column reference "{name}" is ambiguous', position=position)
         if not found:

@@ -17,6 +17,7 @@ from mz_dagster.functions import Unknown, type_name
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, If, Literal, Scalar
 from mz_dagster.scalars.types import (
+    BOOL,
     DATE,
     FLOAT8,
     INT4,
@@ -31,6 +32,7 @@ from mz_dagster.scalars.types import (
 )
 from mz_dagster.scalars.values import ZonedTime
 from mz_dagster.sql.binding import Bound, Null, constant_text
+from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.collected_calls import WindowCall, WindowSpec
 from mz_dagster.sql.errors import UndefinedFunction, UndefinedObject, UnsupportedForm
@@ -140,14 +142,25 @@ def _of_session(name: str, circumstances: Circumstances) -> str | None:
 
 
 def _setting(binder: ExpressionBinder, circumstances: Circumstances, nodes: Sequence[exp.Expr], position: int) -> Bound:
-    """Returns `current_setting(name [, missing ok])` of names that are written out."""
+    """Returns `current_setting(name [, missing ok])`; whether one may be missing is a literal."""
     name, *others = map(binder.bind, nodes)
     text = constant_text(name)
     missing_ok = bool(others) and isinstance(others[0], Literal) and others[0].value is True
     if text is Null.NULL:
         return Literal(None, TEXT)
-    if text is None or not all(isinstance(one, Literal) for one in others):
-        raise UnsupportedForm("a setting's name that is not a literal is not supported", position=position)
+    if not all(isinstance(one, Literal) for one in others):
+        raise UnsupportedForm("current_setting() takes whether one may be missing as a literal", position=position)
+    if text is None:
+        key = binder.as_type(name, TEXT, nodes[0])
+        lower = Call("lower_text", (key,), TEXT, key.nullable)
+        value = CatalogLookup(circumstances.settings, TEXT, TEXT).of(lower)
+        if missing_ok:
+            return value
+        begun = Literal('42704 unrecognized configuration parameter "', TEXT)
+        named = Call("concat_text", (begun, key), TEXT, key.nullable)
+        said = Call("concat_text", (named, Literal('"', TEXT)), TEXT, key.nullable)
+        is_missing = Call("is_null", (value,), BOOL, False)
+        return If(is_missing, Call("error", (said,), TEXT, True), value)
     found = circumstances.settings.get(text.lower())
     if found is None and not missing_ok:
         raise UndefinedObject(f'unrecognized configuration parameter "{text}"', hint="See SHOW ALL.", position=position)

@@ -112,7 +112,7 @@ def test_psql_describes_what_there_is(server: Server) -> None:
     ("asked", "said"),
     [
         ("SELECT 'nothing'::regclass", 'relation "nothing" does not exist'),
-        ("SELECT * FROM pg_operator", '"pg_catalog.pg_operator" is not told'),
+        ("SELECT * FROM pg_statistic", '"pg_catalog.pg_statistic" is not told'),
         ("SELECT * FROM information_schema.routines", '"information_schema.routines" is not told'),
         ("CREATE TABLE t (a oid)", "a column of type oid is not supported"),
         ("CREATE VIEW v AS SELECT relname FROM pg_class", '"v" cannot be defined over "pg_class"'),

@@ -37,7 +37,7 @@ _FIRST_ID = 12_500
 """The object id of the first of the engine's own."""
 #: All of them, as the system catalogs tell of them.
 BUILT_IN = (
-    *(BuiltIn(one.schema, one.name, one.object_id, one.relation_type.columns, one.is_view) for one in SYSTEM_RELATIONS),
+    *(BuiltIn(one.schema, one.name, one.object_id, one.columns, one.is_view) for one in SYSTEM_RELATIONS),
     *(BuiltIn(one.schema, one.name, _FIRST_ID + n, one.columns, is_view=True) for n, one in enumerate(RELATIONS)),
 )
 

@@ -14,6 +14,8 @@ only when a statement asks (`FactsOnDemand`), as it reads the whole catalog.
     filled        of each relation its rows, one function each: the columns that it names; others have their default
     information   those of `information_schema`
     relations     puts the three together, and says which relations are not answered and why
+    of_types, of_functions    the rows of `pg_type` and `pg_proc`
+    postgres_functions, postgres_operators    what PostgreSQL has built in of what there is here, as it has it
     lookups       what functions ask: `pg_get_indexdef(x)`, `x::regclass::text` (`sql/catalog_calls.py`)
 
 Object ids are made of the catalog's own, which are never reused: an object has the 1,024 ids from
@@ -21,7 +23,7 @@ Object ids are made of the catalog's own, which are never reused: an object has 
 its columns. What PostgreSQL has built in has the id that it has there.
 
 A relation about something that there is none of here (triggers, policies, foreign keys) has no rows. One about
-something that there is and is not told (operators, casts, statistics) is an error, never an empty answer.
+something that there is and is not told (aggregates, statistics) is an error, never an empty answer.
 """
 
 from __future__ import annotations

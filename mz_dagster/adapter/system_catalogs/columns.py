@@ -80,6 +80,18 @@ pg_am 2601
 pg_opclass 2616
     oid:oid opcmethod:oid opcname:name opcnamespace:oid opcowner:oid opcfamily:oid opcintype:oid opcdefault:bool
     opckeytype:oid
+pg_operator 2617
+    oid:oid oprname:name oprnamespace:oid oprowner:oid oprkind:char oprcanmerge:bool oprcanhash:bool oprleft:oid
+    oprright:oid oprresult:oid oprcom:oid oprnegate:oid oprcode:regproc oprrest:regproc oprjoin:regproc
+pg_cast 2605
+    oid:oid castsource:oid casttarget:oid castfunc:oid castcontext:char castmethod:char
+pg_opfamily 2753
+    oid:oid opfmethod:oid opfname:name opfnamespace:oid opfowner:oid
+pg_amop 2602
+    oid:oid amopfamily:oid amoplefttype:oid amoprighttype:oid amopstrategy:int2 amoppurpose:char amopopr:oid
+    amopmethod:oid amopsortfamily:oid
+pg_amproc 2603
+    oid:oid amprocfamily:oid amproclefttype:oid amprocrighttype:oid amprocnum:int2 amproc:regproc
 pg_collation 3456
     oid:oid collname:name collnamespace:oid collowner:oid collprovider:char collisdeterministic:bool
     collencoding:int4 collcollate:text? collctype:text? colliculocale:text? collversion:text?
@@ -125,6 +137,8 @@ pg_enum 3501
 
 #: Relations of `pg_catalog` about what there is none of here, so that they have no rows.
 EMPTY = """
+pg_parameter_acl 6243
+    oid:oid parname:text paracl:aclitem[]
 pg_policy 3256
     oid:oid polname:name polrelid:oid polcmd:char polpermissive:bool polroles:oid[] polqual:pg_node_tree?
     polwithcheck:pg_node_tree?

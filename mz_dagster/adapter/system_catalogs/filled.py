@@ -16,7 +16,16 @@ from mz_dagster.adapter.system_catalogs.facts import (
     type_modifier,
 )
 from mz_dagster.adapter.system_catalogs.of_functions import functions
-from mz_dagster.adapter.system_catalogs.of_types import collation_of, size_of, types
+from mz_dagster.adapter.system_catalogs.of_types import collation_of, size_of, stored_as, types
+from mz_dagster.adapter.system_catalogs.postgres_operators import (
+    casts,
+    family_functions,
+    family_operators,
+    operator_class_of,
+    operator_classes,
+    operator_families,
+    operators,
+)
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import type_id
 from mz_dagster.scalars.types import BOOL, INT8, Column, Kind
@@ -30,8 +39,7 @@ Rows = Callable[[Facts], Iterable[Cells]]
 HEAP_ID, BTREE_ID = 2, 403
 CLASS_ID, ATTRIBUTE_DEFAULT_ID, REWRITE_ID, CONSTRAINT_ID, NAMESPACE_ID = 1259, 2604, 2618, 2606, 2615
 DATABASE_ID = 5
-_TABLESPACE_ID = 1663
-_TEXT_CLASS_ID = 3126
+TABLESPACE_ID = 1663
 
 
 # ---- relations
@@ -115,6 +123,7 @@ def _namespaces(facts: Facts) -> Iterator[Cells]:
 
 
 def _attribute(facts: Facts, relation: int, number: int, column: Column, **others: Value) -> Cells:
+    stored = stored_as(column.type)
     return {
         "attrelid": relation,
         "attname": column.name,
@@ -125,9 +134,9 @@ def _attribute(facts: Facts, relation: int, number: int, column: Column, **other
         "attndims": 2 if column.type.kind is Kind.DIMENSIONED else int(column.type.element is not None),
         "attcacheoff": -1,
         "atttypmod": type_modifier(column.type),
-        "attbyval": 0 < size_of(column.type) <= 8,
-        "attalign": "i",
-        "attstorage": "p" if size_of(column.type) > 0 else "x",
+        "attbyval": stored.by_value,
+        "attalign": stored.alignment,
+        "attstorage": stored.storage,
         "attnotnull": not column.nullable,
         "attislocal": True,
         "attcollation": collation_of(column.type),
@@ -153,13 +162,13 @@ def _attributes(facts: Facts) -> Iterator[Cells]:
             )
         for key in one.keys:
             for number, place in enumerate(key.columns, start=1):
-                yield _attribute(facts, key.id, number, one.columns[place - 1])
+                yield _attribute(facts, key.id, number, one.columns[place - 1], attnotnull=False)
         for sequence in one.sequences:
             for number, column in enumerate(_OF_SEQUENCES, start=1):
                 yield _attribute(facts, sequence.id, number, column)
     for index in facts.indexes:
         for number, column in enumerate(index.columns, start=1):
-            yield _attribute(facts, index.id, number, column)
+            yield _attribute(facts, index.id, number, column, attnotnull=False)
     for built_in in facts.built_in:
         for number, column in enumerate(built_in.columns, start=1):
             yield _attribute(facts, built_in.id, number, column)
@@ -176,11 +185,12 @@ def _defaults(facts: Facts) -> Iterator[Cells]:
 # ---- keys and indexes
 
 
-def _index(id: int, on: int, columns: tuple[int, ...], *, unique: bool, primary: bool) -> Cells:
+def _index(id: int, on: CatalogEntry, columns: tuple[int, ...], *, unique: bool, primary: bool) -> Cells:
     count = len(columns)
+    types = [on.columns[number - 1].type for number in columns]
     return {
         "indexrelid": id,
-        "indrelid": on,
+        "indrelid": on.id,
         "indnatts": count,
         "indnkeyatts": count,
         "indisunique": unique,
@@ -190,8 +200,8 @@ def _index(id: int, on: int, columns: tuple[int, ...], *, unique: bool, primary:
         "indisready": True,
         "indislive": True,
         "indkey": columns,
-        "indcollation": (0,) * count,
-        "indclass": (_TEXT_CLASS_ID,) * count,
+        "indcollation": tuple(collation_of(one) for one in types),
+        "indclass": tuple(operator_class_of(type_id(one)) for one in types),
         "indoption": (0,) * count,
     }
 
@@ -199,9 +209,9 @@ def _index(id: int, on: int, columns: tuple[int, ...], *, unique: bool, primary:
 def _indexes(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
         for key in one.keys:
-            yield _index(key.id, one.id, key.columns, unique=True, primary=key.primary)
+            yield _index(key.id, one, key.columns, unique=True, primary=key.primary)
     for index in facts.indexes:
-        yield _index(index.id, index.indexed.id, index.key, unique=False, primary=False)
+        yield _index(index.id, index.indexed, index.key, unique=False, primary=False)
 
 
 def _constraint(id: int, name: str, of: CatalogEntry, kind: str, columns: tuple[int, ...]) -> Cells:
@@ -418,7 +428,7 @@ def _databases(facts: Facts) -> Iterator[Cells]:
         "datlocprovider": "c",
         "datallowconn": True,
         "datconnlimit": -1,
-        "dattablespace": _TABLESPACE_ID,
+        "dattablespace": TABLESPACE_ID,
         "datcollate": "C",
         "datctype": "C",
     }
@@ -493,19 +503,8 @@ def _settings(facts: Facts) -> Iterator[Cells]:
 
 
 def _access_methods(facts: Facts) -> Iterator[Cells]:
-    yield {"oid": HEAP_ID, "amname": "heap", "amtype": "t"}
-    yield {"oid": BTREE_ID, "amname": "btree", "amtype": "i"}
-
-
-def _operator_classes(facts: Facts) -> Iterator[Cells]:
-    yield {
-        "oid": _TEXT_CLASS_ID,
-        "opcmethod": BTREE_ID,
-        "opcname": "default_ops",
-        "opcnamespace": PG_CATALOG_ID,
-        "opcowner": OWNER_ID,
-        "opcdefault": True,
-    }
+    yield {"oid": HEAP_ID, "amname": "heap", "amhandler": 3, "amtype": "t"}
+    yield {"oid": BTREE_ID, "amname": "btree", "amhandler": 330, "amtype": "i"}
 
 
 def _collations(facts: Facts) -> Iterator[Cells]:
@@ -560,7 +559,7 @@ def _activity(facts: Facts) -> Iterator[Cells]:
 
 
 def _tablespaces(facts: Facts) -> Iterator[Cells]:
-    yield {"oid": _TABLESPACE_ID, "spcname": "pg_default", "spcowner": OWNER_ID}
+    yield {"oid": TABLESPACE_ID, "spcname": "pg_default", "spcowner": OWNER_ID}
 
 
 def _languages(facts: Facts) -> Iterator[Cells]:
@@ -587,7 +586,12 @@ FILLED: Mapping[str, Rows] = {
     "pg_language": _languages,
     "pg_matviews": _materialized_views,
     "pg_namespace": _namespaces,
-    "pg_opclass": _operator_classes,
+    "pg_amop": family_operators,
+    "pg_amproc": family_functions,
+    "pg_cast": casts,
+    "pg_opclass": operator_classes,
+    "pg_operator": operators,
+    "pg_opfamily": operator_families,
     "pg_proc": functions,
     "pg_rewrite": _rewrites,
     "pg_roles": _roles,

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mz_dagster.adapter.access import OWNERS
-from mz_dagster.adapter.system_catalogs.filled import DATABASE_ID, checks_of, index_definitions, key_definition
-from mz_dagster.adapter.system_catalogs.of_functions import signatures
-from mz_dagster.adapter.system_catalogs.of_types import ARRAY_IN
+from mz_dagster.adapter.system_catalogs.filled import (
+    DATABASE_ID,
+    TABLESPACE_ID,
+    checks_of,
+    index_definitions,
+    key_definition,
+)
+from mz_dagster.adapter.system_catalogs.of_functions import Signature, signatures
+from mz_dagster.adapter.system_catalogs.postgres_operators import operators
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
 from mz_dagster.scalars.type_ids import LABEL_IDS, NAME, TYPE_IDS
 from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
@@ -148,14 +155,63 @@ def _function_arguments(facts: Facts) -> Pairs:
         yield one.id, ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
 
 
-def _functions() -> Iterator[tuple[int, str]]:
-    yield from ((one.id, one.name) for one in signatures())
-    yield ARRAY_IN, "array_in"
+@cache
+def _functions() -> Mapping[str, int | None]:
+    """Returns the object ids of functions by their names; None of several."""
+    found: dict[str, int | None] = {}
+    for one in signatures():
+        found[one.name] = None if one.name in found else one.id
+    return found
+
+
+def _function_names(facts: Facts) -> Pairs:
+    """Yields what a `regproc` shows: a name that is not one function's is none without its schema."""
+    for one in signatures():
+        yield one.id, quoted(one.name) if _functions()[one.name] else f"pg_catalog.{quoted(one.name)}"
+
+
+def _signature_key(one: Signature) -> str:
+    return f"{one.name}({','.join(map(str, one.arguments))})"
+
+
+def _signature_text(one: Signature) -> str:
+    return f"{quoted(one.name)}({','.join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)})"
+
+
+def _function_definitions(facts: Facts) -> Pairs:
+    words = {"i": "IMMUTABLE ", "s": "STABLE ", "v": ""}
+    for one in signatures():
+        if one.kind != "a":
+            given = ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
+            result = f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+            said = f"{'WINDOW ' if one.kind == 'w' else ''}{words[one.volatility]}PARALLEL SAFE"
+            yield (
+                one.id,
+                (
+                    f"CREATE OR REPLACE FUNCTION pg_catalog.{quoted(one.name)}({given})\n RETURNS {result}\n"
+                    f" LANGUAGE internal\n {said}{' STRICT' if one.is_strict else ''}\n"
+                    f"AS $function${one.name}$function$\n"
+                ),
+            )
 
 
 def _function_results(facts: Facts) -> Pairs:
     for one in signatures():
         yield one.id, f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+
+
+def _operator_ids(facts: Facts) -> Pairs:
+    for one in operators(facts):
+        name, left, right = (str(one[part]) for part in ("oprname", "oprleft", "oprright"))
+        yield f"{name}({left},{right})", one["oid"]
+
+
+def _operator_texts(facts: Facts) -> Pairs:
+    for one in operators(facts):
+        left, right = (int(str(one[side])) for side in ("oprleft", "oprright"))
+        shown = formatted_type(left, NO_MODIFIER) if left else "NONE"
+        name = str(one["oprname"])
+        yield one["oid"], f"{name}({shown},{formatted_type(right, NO_MODIFIER)})"
 
 
 def _serial_sequences(facts: Facts) -> Pairs:
@@ -227,12 +283,18 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "database ids": (TEXT, INT8, lambda facts: iter([(facts.database, DATABASE_ID)])),
     "database sizes": (INT8, INT8, lambda facts: iter([(DATABASE_ID, sum(facts.sizes.values()))])),
     "function arguments": (INT8, TEXT, _function_arguments),
-    "function ids": (TEXT, INT8, lambda facts: ((name, id) for id, name in _functions())),
-    "function names": (INT8, TEXT, lambda facts: _functions()),
+    "ambiguous functions": (TEXT, BOOL, lambda facts: ((name, True) for name, one in _functions().items() if not one)),
+    "function definitions": (INT8, TEXT, _function_definitions),
+    "function ids": (TEXT, INT8, lambda facts: ((name, one) for name, one in _functions().items() if one)),
+    "function names": (INT8, TEXT, _function_names),
+    "function signature ids": (TEXT, INT8, lambda facts: ((_signature_key(one), one.id) for one in signatures())),
+    "function signatures": (INT8, TEXT, lambda facts: ((one.id, _signature_text(one)) for one in signatures())),
     "function results": (INT8, TEXT, _function_results),
     "function visibility": (INT8, BOOL, lambda facts: ((one.id, True) for one in signatures())),
     "index definitions": (INT8, TEXT, _index_definitions),
     "index sizes": (INT8, INT8, _index_sizes),
+    "operator signature ids": (TEXT, INT8, _operator_ids),
+    "operator signatures": (INT8, TEXT, _operator_texts),
     "relation ids": (TEXT, INT8, _relation_ids),
     "relation sizes": (INT8, INT8, _relation_sizes),
     "relation texts": (INT8, TEXT, _relation_texts),
@@ -245,6 +307,7 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "search path": (INT8, TEXT, lambda facts: enumerate(facts.path)),
     "serial sequences": (TEXT, TEXT, _serial_sequences),
     "session": (TEXT, TEXT, lambda facts: iter([("user", facts.user)])),
+    "tablespace sizes": (INT8, INT8, lambda facts: iter([(TABLESPACE_ID, sum(facts.sizes.values()))])),
     "type ids": (TEXT, INT8, _type_ids),
     "type texts": (INT8, TEXT, _type_texts),
     "type visibility": (INT8, BOOL, _type_visibility),

@@ -1,4 +1,4 @@
-"""The rows of `pg_proc`: the functions that may stand in an expression, each signature one."""
+"""The rows of `pg_proc`: the functions that may stand in an expression, each signature one, and PostgreSQL's own."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from mz_dagster.adapter.system_catalogs.of_types import ids_by_name
+from mz_dagster.adapter.system_catalogs.postgres_functions import POSTGRES_FUNCTIONS, PostgresFunction
 from mz_dagster.functions import FUNCTIONS, OVERLOADS, TABLE_OVERLOADS, Overload
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import TYPE_IDS
@@ -29,6 +31,9 @@ class Signature:
         arguments: The object ids of its arguments' types.
         result: That of its result's.
         returns_set: Whether it returns rows.
+        volatility: `pg_proc.provolatile`.
+        is_strict: Whether it is NULL where an argument is.
+        kind: `pg_proc.prokind`.
     """
 
     id: int
@@ -36,6 +41,9 @@ class Signature:
     arguments: tuple[int, ...]
     result: int
     returns_set: bool
+    volatility: str = "i"
+    is_strict: bool = True
+    kind: str = "f"
 
 
 def _type(kind: Kind | None) -> int:
@@ -51,7 +59,16 @@ def signatures() -> tuple[Signature, ...]:
     for returns_set, overloads in ((False, OVERLOADS), (True, TABLE_OVERLOADS)):
         for name, several in overloads.items():
             found += (_signature(name, one, returns_set) for one in _named(name, several))
-    return tuple(Signature(_FIRST_ID + place, *one) for place, one in enumerate(sorted(set(found))))
+    of_postgres = tuple(map(_of_postgres, POSTGRES_FUNCTIONS))
+    known = {(one.name, one.arguments) for one in of_postgres}
+    own = (one for one in sorted(set(found)) if one[:2] not in known)
+    return (*(Signature(_FIRST_ID + place, *one) for place, one in enumerate(own)), *of_postgres)
+
+
+def _of_postgres(one: PostgresFunction) -> Signature:
+    ids = ids_by_name()
+    arguments = tuple(ids[name] for name in one.arguments)
+    return Signature(one.id, one.name, arguments, ids[one.result], False, one.volatility, one.is_strict, one.kind)
 
 
 def _named(name: str, overloads: Sequence[Overload]) -> Iterator[Overload]:
@@ -77,10 +94,10 @@ def functions(facts: Facts) -> Iterator[Mapping[str, Value]]:
             "prolang": 12,
             "procost": 1.0,
             "prorows": 1000.0 if one.returns_set else 0.0,
-            "prokind": "f",
-            "proisstrict": True,
+            "prokind": one.kind,
+            "proisstrict": one.is_strict,
             "proretset": one.returns_set,
-            "provolatile": "i",
+            "provolatile": one.volatility,
             "proparallel": "s",
             "pronargs": len(one.arguments),
             "prorettype": one.result,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from mz_dagster.adapter.system_catalogs import columns as declared
 from mz_dagster.adapter.system_catalogs.facts import Facts
@@ -53,12 +54,14 @@ _TYPES: Mapping[str, ScalarType] = {
 }
 #: What a column that may not be NULL has where a row does not say it.
 _USUAL: Mapping[ScalarType, Value] = {BOOL: False, BYTEA: b"", FLOAT4: 0.0, INT2: 0, INT4: 0, INT8: 0, TEXT: ""}
+#: Of tables.
+_HIDDEN = (Column("tableoid", LABELLED["oid"], False),)
 _FIRST_VIEW_ID = 12_000
 """The object id of the first relation that is a view in PostgreSQL."""
 
 #: What there is and is not told.
 _REFUSED = frozenset((
-    "pg_aggregate", "pg_amop", "pg_amproc", "pg_cast", "pg_operator", "pg_opfamily", "pg_statistic", "pg_stats",
+    "pg_aggregate", "pg_statistic", "pg_stats",
     "pg_statistic_ext_data", "pg_statio_user_tables", "pg_stat_all_tables", "pg_stat_database",
     "pg_stat_replication", "pg_replication_slots", "pg_cursors", "pg_prepared_statements",
     "pg_timezone_names", "pg_timezone_abbrevs", "pg_available_extensions", "pg_hba_file_rules", "pg_file_settings",
@@ -71,7 +74,7 @@ _REFUSED_INFORMATION = frozenset((
 ))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SystemRelation:
     """A relation of the system catalogs.
 
@@ -79,7 +82,7 @@ class SystemRelation:
         schema: `pg_catalog` or `information_schema`.
         name: Its name.
         object_id: Its object id.
-        relation_type: Its columns; nothing is promised about keys.
+        columns: Its columns, as they are shown.
         rows: Yields of each row what is not as usual.
         is_view: Whether PostgreSQL has it as a view.
     """
@@ -87,7 +90,7 @@ class SystemRelation:
     schema: str
     name: str
     object_id: int
-    relation_type: RelationType
+    columns: tuple[Column, ...]
     rows: Callable[[Facts], Iterable[Cells]]
     is_view: bool
 
@@ -96,15 +99,22 @@ class SystemRelation:
         """An id outside the catalog's sequence."""
         return GlobalId(f"{self.schema}:{self.name}")
 
+    @cached_property
+    def relation_type(self) -> RelationType:
+        """Its columns, behind them those of a table that `*` does not show; nothing is promised about keys."""
+        return RelationType((*self.columns, *(() if self.is_view else _HIDDEN)))
+
     def item(self) -> Item:
         """Returns what its name stands for."""
-        return Item(self.id, self.name, "introspection", self.relation_type, None, schema=self.schema)
+        hidden = self.relation_type.arity - len(self.columns)
+        return Item(self.id, self.name, "introspection", self.relation_type, None, schema=self.schema, hidden=hidden)
 
     def constant(self, facts: Facts) -> Relation:
         """Returns its rows now, as a plan: columns that are the same in all rows stand beside those that are not."""
         columns = self.relation_type.columns
         rows = list(self.rows(facts))
         told = {name for cells in rows for name in cells}
+        always: Cells = {"tableoid": self.object_id}
         varying = [one for one in columns if one.name in told]
         usual = [usual_value(one) for one in varying]
         literals = tuple(
@@ -118,7 +128,7 @@ class SystemRelation:
         same = [one for one in columns if one.name not in told]
         if not same:
             return found
-        values = tuple(Literal(_stored(usual_value(one), one.type), one.type) for one in same)
+        values = tuple(Literal(always.get(one.name, _stored(usual_value(one), one.type)), one.type) for one in same)
         found = Map(found, values, tuple(one.name for one in same))
         places = {one.name: place for place, one in enumerate((*varying, *same))}
         return Projection(found, tuple(places[one.name] for one in columns))
@@ -176,9 +186,10 @@ def _declared() -> Iterator[SystemRelation]:
         for block in text.strip().replace("\n    ", " ").splitlines():
             name, id, columns = block.split(" ", 2)
             place += 1
-            type_ = RelationType(tuple(_columns(columns)))
             object_id = int(id) or _FIRST_VIEW_ID + place
-            yield SystemRelation(schema, name, object_id, type_, rows.get(name, _nothing), is_view=id == "0")
+            yield SystemRelation(
+                schema, name, object_id, tuple(_columns(columns)), rows.get(name, _nothing), is_view=id == "0"
+            )
 
 
 SYSTEM_RELATIONS: tuple[SystemRelation, ...] = tuple(_declared())

@@ -6,17 +6,26 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
-from mz_dagster.functions.function import Nullability
+from mz_dagster.functions.function import Nullability, list_of
 from mz_dagster.functions.registry import function
 from mz_dagster.scalars.type_ids import LABEL_IDS, TYPE_IDS
-from mz_dagster.scalars.types import Kind
+from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Kind, record_of
 
 #: By object id.
 _SHOWN = {one.id: one.shown for one in (*TYPE_IDS.values(), *LABEL_IDS.values())} | {
-    194: "pg_node_tree", 705: "unknown", 1033: "aclitem", 2276: '"any"', 2277: "anyarray", 2278: "void",
-    2283: "anyelement",
+    194: "pg_node_tree", 705: "unknown", 1033: "aclitem",
 }  # fmt: skip
-_ELEMENTS = {one.array: one.id for one in (*TYPE_IDS.values(), *LABEL_IDS.values()) if one.array} | {1034: 1033}
+#: Types that no value has, by object id.
+PSEUDO_TYPES = {
+    269: "table_am_handler", 325: "index_am_handler", 2275: "cstring", 2276: '"any"', 2277: "anyarray", 2278: "void",
+    2279: "trigger", 2281: "internal", 2283: "anyelement", 3500: "anyenum", 5077: "anycompatible",
+    5078: "anycompatiblearray",
+}  # fmt: skip
+_SHOWN |= PSEUDO_TYPES
+_ELEMENTS = {one.array: one.id for one in (*TYPE_IDS.values(), *LABEL_IDS.values()) if one.array} | {
+    1034: 1033,
+    1263: 2275,
+}
 _NUMERIC, _BPCHAR, _VARCHAR, _TIME, _TIMESTAMP, _TIMESTAMPTZ, _INTERVAL = 1700, 1042, 1043, 1083, 1114, 1184, 1186
 _FIELDS = {"month": 1, "year": 2, "day": 3, "hour": 10, "minute": 11, "second": 12}
 _ALL_FIELDS, _ALL_DIGITS = 0x7FFF, 0xFFFF
@@ -83,6 +92,42 @@ def looked_up(keys: Sequence[Any], values: Sequence[Any], key: Any) -> Any:
     """
     place = bisect_left(keys, key)
     return values[place] if place < len(keys) and keys[place] == key else None
+
+
+@function(
+    "pg_options_to_table",
+    (Kind.ARRAY,),
+    Kind.ARRAY,
+    rows="pg_options_to_table",
+    says="Names and values of options.",
+    example="(SELECT option_value FROM pg_options_to_table(ARRAY['host=here']))",
+    gives="here",
+    type=list_of(record_of((("option_name", TEXT), ("option_value", TEXT)))),
+)
+def options(texts: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Returns names and values of options that are texts like `name=value`.
+
+    Example:
+        >>> options(["host=here", "on"])
+        [('host', 'here'), ('on', None)]
+    """
+    parts = (one.partition("=") for one in texts)
+    return [(name, value if sign else None) for name, sign, value in parts]
+
+
+@function(
+    "pg_partition_tree",
+    (Kind.INT8,),
+    Kind.ARRAY,
+    rows="pg_partition_tree",
+    says="The partitions of a relation; there are none.",
+    example="(SELECT count(*) FROM pg_partition_tree(0))",
+    gives="0",
+    type=list_of(record_of((("relid", INT8), ("parentrelid", INT8), ("isleaf", BOOL), ("level", INT4)))),
+)
+def partitions(id: int) -> list[tuple[int, int, bool, int]]:
+    """Returns the partitions of a relation, which has none."""
+    return []
 
 
 @function("pretty_size", (Kind.INT8,), Kind.TEXT, internal=True)
