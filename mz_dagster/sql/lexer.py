@@ -369,7 +369,8 @@ def _escaped_bytes(octal: str, hexadecimal: str, short: str, long: str, bad: str
     return b"'" if other is None else _CONTROLS.get(other, other).encode()
 
 
-_GAP = r"(?:[ \t\r\n\f\v]|--[^\r\n]*)*"
+#: Possessive: a dash of a comment begins no other one, or a long row of them would be read in ever so many ways.
+_GAP = r"(?:[ \t\r\n\f\v]|--[^\r\n]*+)*+"
 #: What may follow `U&'...'`: its escape character.
 _UESCAPE = re.compile(rf"{_GAP}uescape{_GAP}'((?:[^']|'')*)'", re.IGNORECASE)
 _NO_ESCAPE = frozenset("0123456789abcdefABCDEF+'\"")

@@ -107,3 +107,5 @@ def test_many_random_patterns_match_as_postgres_matches(postgres: Postgres, seed
 def test_no_text_takes_exponential_time() -> None:
     assert not regexp.matches("a" * 60, "^(a+)+$b|^(a|aa)+b$|(a*)*c")
     assert regexp.match("a" * 60, "(a|aa)+?(a*)$") == ["a", "a" * 59]
+    for pattern in ("^(a|a)*$", "(a?a?)*b", "(a?){25}a{25}b", "((a|b)?){20}c", "(?=(a|aa)+$)b", "a?" * 30 + "b"):
+        assert not regexp.matches("a" * 60 + "c" * (pattern[-1] == "$"), pattern)

@@ -101,6 +101,13 @@ def test_what_does_not_end_is_an_error_at_its_start(text: str, position: int, me
     assert message in caught.value.message
 
 
+def test_a_ruler_of_dashes_is_one_comment() -> None:
+    text = "SELECT U&'a' " + "-" * 100
+    *_, token, _ = tokens_of(text)
+    assert (token.value, token.end) == ("a", 12)
+    assert tokens_of(f"{text}\nUESCAPE '!'")[1].end == len(text) + 12
+
+
 def test_a_name_may_be_written_by_code_points() -> None:
     text = r'SELECT U&"d\0061t""\0022" AS U&"x!0079" UESCAPE ' + "'!', b"
     body = parse_body(SqlText(text))

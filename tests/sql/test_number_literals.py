@@ -10,6 +10,9 @@ import psycopg
 import pytest
 
 import mz_dagster
+from mz_dagster.functions.failure import Failure
+from mz_dagster.functions.literals import literal_of
+from mz_dagster.scalars.types import FLOAT8, numeric
 from tests.postgres_server import Postgres
 
 _EXACT = Context(prec=200)
@@ -73,3 +76,9 @@ def compare(postgres: Postgres, folder: Path, count: int) -> None:
         for expression in expressions:
             query = f"SELECT {expression}"
             assert found(one, query) == found(other, query), query
+
+
+@pytest.mark.timeout(20)
+def test_long_digits_that_are_no_number_are_told_at_once() -> None:
+    for type_ in (numeric(2), FLOAT8):
+        assert isinstance(literal_of("0" * 200_000 + "x", type_), Failure)

@@ -11,10 +11,12 @@ The division follows PostgreSQL's: neighbouring parts without groups and with on
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
+from math import prod
 
 from mz_dagster.functions.regexps.regexp_syntax import (
     Alternation,
@@ -34,7 +36,7 @@ from mz_dagster.functions.registry import SqlFailure
 _LONGER, _SHORTER, _MIXED, _CAPTURES, _REFERS = 1, 2, 4, 8, 16
 _MESSY = _MIXED | _CAPTURES | _REFERS
 _PREFERENCE = _LONGER | _SHORTER
-#: Python may go back to each place in each repetition: it gets no more than so many ways.
+#: Python tries one way after the other in which a pattern may go through a text: it gets no more than so many.
 _QUICK_WAYS = 10_000
 _CACHE_SIZE = 256
 _LAST = 0x10FFFF
@@ -192,8 +194,8 @@ class Pattern:
         self.case = re.ASCII | (re.IGNORECASE if options.ignore_case else 0)
         self.ignores_case = options.ignore_case
         self.sources: dict[str, re.Pattern[str]] = {}
-        self.repeats = _repeats(tree)
         self.quick = self._quick(tree)
+        self.quick_length = 0 if self.quick is None else _quick_length(tree)
         self.exact = self._exact(tree, pattern)
 
     def _exact(self, tree: Alternation, text: str) -> re.Pattern[str] | None:
@@ -222,7 +224,7 @@ class Pattern:
 
     def _quick(self, tree: Alternation) -> re.Pattern[str] | None:
         """Returns what matches exactly where this does, if Python has it and takes no exponential time over it."""
-        if _holds(tree, Backreference) or _depth(tree) > 1:
+        if _holds(tree, Backreference) or _repeats_choices(tree):
             return None
         try:
             return re.compile(_python(tree), self.case)
@@ -246,7 +248,7 @@ class Pattern:
         return bool(_Matcher(self, text).alternation_ends(self.tree, frozenset(range(len(text) + 1))))
 
     def _quick_in(self, text: str) -> re.Pattern[str] | None:
-        return self.exact or (self.quick if len(text) ** self.repeats <= _QUICK_WAYS else None)
+        return self.exact or (self.quick if len(text) <= self.quick_length else None)
 
     def search(self, text: str, start: int) -> list[Span | None] | None:
         """Returns the leftmost match from `start` on: its span, and those of its groups, None for one without."""
@@ -286,30 +288,37 @@ def _holds(node: Item | Alternation, kind: type[Backreference | Lookaround]) -> 
             return isinstance(node, kind)
 
 
-def _repeats(node: Item | Alternation) -> int:
-    """Returns how many repetitions without a limit, or with a large one, are in a pattern."""
+def _ways(node: Item | Alternation, length: int) -> int:
+    """Returns in how many ways at most a pattern that repeats no choices goes through so many characters."""
     match node:
         case Alternation():
-            return sum(_repeats(item) for branch in node.branches for item in branch)
+            return sum(prod(_ways(item, length) for item in branch) for branch in node.branches)
         case Group() | Lookaround():
-            return _repeats(node.body)
+            return _ways(node.body, length)
         case Quantified():
-            return _repeats(node.atom) + (node.most is None or node.most > 1)
+            counts = length if node.most is None else min(length, node.most - node.least)
+            return _ways(node.atom, length) + counts
         case _:
-            return 0
+            return 1
 
 
-def _depth(node: Item | Alternation) -> int:
-    """Returns how deeply repetitions are nested."""
+def _quick_length(tree: Alternation) -> int:
+    """Returns the length up to which texts have few enough ways through them."""
+    return bisect_right(range(1 << 30), _QUICK_WAYS, key=lambda length: _ways(tree, length)) - 1
+
+
+def _repeats_choices(node: Item | Alternation) -> bool:
+    """Returns whether a repetition is of what goes through a text in several ways, so that they multiply with it."""
     match node:
         case Alternation():
-            return max((_depth(item) for branch in node.branches for item in branch), default=0)
+            return any(_repeats_choices(item) for branch in node.branches for item in branch)
         case Group() | Lookaround():
-            return _depth(node.body)
+            return _repeats_choices(node.body)
         case Quantified():
-            return _depth(node.atom) + (node.most is None or node.most > 1)
+            is_repeated = node.most is None or node.most > 1
+            return _repeats_choices(node.atom) or (is_repeated and _ways(node.atom, 2) > 1)
         case _:
-            return 0
+            return False
 
 
 def _units(node: Item | Alternation) -> list[tuple[Character, int, int | None]] | None:

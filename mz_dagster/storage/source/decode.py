@@ -41,7 +41,9 @@ _DATE = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]*)?)?"
 _ZONE = r"( ?(Z|z|UTC|utc|[+-][0-9]{1,2}(:?[0-9]{2})?))"
 
-_HEX_BYTES = r"\A\\x([ \t\n\r]*[0-9a-fA-F]{2})*[ \t\n\r]*\z"
+#: Parts of which a text of bytes is nothing but, behind `\\x` and without. They are taken away, and nothing may be
+#: left: Java matches repeated groups by recursion, and is out of stack over some thousand bytes.
+_HEX_PART = r"[ \t\n\r]+|[0-9a-fA-F]{2}"
 _ESCAPED_PART = r"(\\[0-3][0-7]{2}|\\\\|[^\\]+)"
 
 _TIMESTAMP = rf"^{_DATE}([ T]{_TIME}{_ZONE}?)?\z"
@@ -170,7 +172,8 @@ def _decode_uuid(text: SparkColumn) -> SparkColumn:
 
 
 def _decode_bytea(text: SparkColumn) -> SparkColumn:
-    hexadecimal = F.when(text.rlike(_HEX_BYTES), F.regexp_replace(F.substring(text, 3, 1 << 30), "[ \t\n\r]", ""))
+    digits = F.substring(text, 3, 1 << 30)
+    hexadecimal = F.when(F.regexp_replace(digits, _HEX_PART, "") == "", F.regexp_replace(digits, "[ \t\n\r]", ""))
     parts = F.transform(
         F.regexp_extract_all(text, F.lit(_ESCAPED_PART), F.lit(1)),
         lambda part: (
@@ -179,7 +182,7 @@ def _decode_bytea(text: SparkColumn) -> SparkColumn:
             .otherwise(F.hex(part))
         ),
     )
-    escaped = F.when(text.rlike(rf"\A({_ESCAPED_PART})*\z"), F.array_join(parts, ""))
+    escaped = F.when(F.regexp_replace(text, _ESCAPED_PART, "") == "", F.array_join(parts, ""))
     return F.unhex(F.when(text.startswith("\\x"), hexadecimal).otherwise(escaped))
 
 

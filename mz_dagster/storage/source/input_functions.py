@@ -42,7 +42,8 @@ _OFFSET_MINUTES = re.compile("[+-][0-9]{1,2}:?([0-9]{2})")
 _UUID = re.compile("([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}")
 _HEX_BYTES = re.compile(r"\\x([ \t\n\r]*[0-9a-fA-F]{2})*[ \t\n\r]*")
 _ESCAPED_PART = re.compile(r"\\([0-3][0-7]{2})|\\(\\)|([^\\]+)")
-_ESCAPED_BYTES = re.compile(rf"({_ESCAPED_PART.pattern})*")
+#: Possessive, as what a part is never depends on what follows: else a bad end would be looked for in ever so many ways.
+_ESCAPED_BYTES = re.compile(rf"({_ESCAPED_PART.pattern})*+")
 
 #: The input functions that casts in SQL have, too.
 _OF_SQL = {
