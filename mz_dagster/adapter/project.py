@@ -270,20 +270,21 @@ class Project:
             )
 
     @classmethod
-    def find(cls, start: Path) -> Project:
+    def find(cls, start: Path | str) -> Project:
         """Returns the project whose root is `start` or the nearest folder above it that holds `mz.toml`.
 
         Raises:
             NoProject: There is none.
             BadSettings: Its settings are wrong.
         """
-        for folder in (start.resolve(), *start.resolve().parents):
+        start = Path(start).resolve()
+        for folder in (start, *start.parents):
             if (folder / SETTINGS_FILE).is_file():
                 return cls.load(folder)
         raise NoProject.at(f'"{start}" or above it')
 
     @classmethod
-    def find_or_embed(cls, start: Path) -> Project:
+    def find_or_embed(cls, start: Path | str) -> Project:
         """Returns the project around `start`, or an embedded one in `start` itself."""
         try:
             return cls.find(start)
@@ -291,7 +292,7 @@ class Project:
             return cls.load(start)
 
     @classmethod
-    def load(cls, root: Path) -> Project:
+    def load(cls, root: Path | str) -> Project:
         """Returns the project at `root`; without a `mz.toml` an embedded one, with all defaults.
 
         Raises:
@@ -299,7 +300,7 @@ class Project:
         """
         from mz_dagster.adapter.settings_file import read_settings
 
-        root = root.resolve()
+        root = Path(root).resolve()
         if root.exists() and not root.is_dir():
             raise BadSettings(f'"{root}" is not a folder', hint="Name a folder, or a path at which one can be made.")
         path = root / SETTINGS_FILE

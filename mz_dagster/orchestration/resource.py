@@ -39,6 +39,7 @@ from mz_dagster.orchestration.frontier_checks import (
 from mz_dagster.orchestration.recording import missing_partitions
 from mz_dagster.orchestration.runs import holder_of
 from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
+from mz_dagster.process_exit import leave_threads_at_exit
 from mz_dagster.progress import Lines, reported_to
 from mz_dagster.version import __version__
 
@@ -111,7 +112,11 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 apply_changes(engine)
             except BadProjectFile as error:
                 logger.error("the project's files are not applied: %s", error)
-            yield engine
+            try:
+                yield engine
+            except dg.DagsterExecutionInterruptedError:  # the process is Dagster's, and soon over
+                leave_threads_at_exit()
+                raise
 
     def step(self, context: dg.AssetExecutionContext) -> Iterator[StepResult]:
         """Steps the selected assets to the run's newest tick, and yields a result for each that is readable there.

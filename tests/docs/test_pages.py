@@ -1,9 +1,9 @@
 """The documentation: every command and every SQL and Python block on its pages runs, and prints what the page says.
 
-Each page begins in an empty folder. A block with a title is a file that a reader writes. A block of `console` holds
-commands after `$`, and below each what it prints, if the page says so; one of `sql` runs in the shell, in the page's
-folder as an embedded project, and `sql error` has to fail; what follows as `text` is what it prints. A line `...`
-stands for any number of lines.
+Each page begins in an empty folder. A block with a title is a file that a reader writes; a whole one of Python can be
+loaded. A block of `console` holds commands after `$`, and below each what it prints, if the page says so; one of `sql`
+runs in the shell, in the page's folder as an embedded project, and `sql error` has to fail; what follows as `text` is
+what it prints. A line `...` stands for any number of lines.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:
             target = folder / block.title
             assert target.parent.is_dir(), f"{page.name}: there is no folder for {block.title}"
             target.write_text(block.text)
+            if language == "python" and block.text.startswith(("import ", "from ")):  # else it is a part of a file
+                check_loads(block.text, target, folder)
         elif language == "console":
             for command, printed in commands(block.text):
                 if (found := run_own_commands(command, folder)) is None:
@@ -89,6 +91,12 @@ def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:
             assert ran.returncode == 0, f"{block.text}\n{ran.stdout}{ran.stderr}"
         else:
             assert block.info in _READ, f"{page.name}: nobody runs a block of {block.info!r}"
+
+
+def check_loads(text: str, target: Path, folder: Path) -> None:
+    """Checks that what a file of Python defines can be made; what it does when it is used is not tried."""
+    ran = python(text, folder, environment=_LITTLE)
+    assert ran.returncode == 0, f"{target.name}\n{ran.stdout}{ran.stderr}"
 
 
 def commands(text: str) -> Iterator[tuple[str, str | None]]:

@@ -86,7 +86,7 @@ from mz_dagster.fail_point import fail_point
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.plan_size import PlanTooLarge
-from mz_dagster.process_exit import STEP_THREADS
+from mz_dagster.process_exit import STEP_THREADS, leave_threads_at_exit
 from mz_dagster.progress import task
 from mz_dagster.storage.append import BatchWriter
 from mz_dagster.storage.foreign import only_our_errors
@@ -500,6 +500,8 @@ class Stepper:
             # Python's KeyboardInterrupt, and what Dagster makes of a signal within a run.
             if run.overtaken or isinstance(error, StepOverdue) or not isinstance(error, Exception):
                 run.given_up.set()
+                if isinstance(error, KeyboardInterrupt):
+                    leave_threads_at_exit()
                 for opened in (run.opened, run.smaller):
                     if opened is not None:
                         interrupt(opened[0], run.tag, lambda seconds: not wait(running, seconds).not_done)
