@@ -18,6 +18,7 @@ from mz_dagster.adapter import Connection
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.scalars.types import INT4, Column
 from mz_dagster.storage.source import SourceUnreadable
+from mz_dagster.storage.source.avro_changes import lines_of_avro
 from mz_dagster.storage.source.avro_files import row_count, write_as_parquet
 from tests.source.landing import drop, poll
 from tests.source.test_formats import COLUMNS, ROWS, as_avro
@@ -109,6 +110,19 @@ def test_bytes_that_are_damaged_are_read_or_refused() -> None:
     assert 0 < refused < 300
     with pytest.raises(SourceUnreadable, match="cannot read Avro file"):
         write_as_parquet(BytesIO(avro("int", 1)), "f", (Column("a", INT4),), pa.BufferOutputStream())
+
+
+def test_a_block_that_says_too_few_records_is_damaged() -> None:
+    data = avro(record(a="int"), {"a": 1}, {"a": 2})
+    sync = data[-16:]
+    at = data.index(sync) + 16
+    assert data[at] == 4, "two records, as a zigzag number"
+    damaged = data[:at] + b"\2" + data[at + 1 :]
+    with pytest.raises(SourceUnreadable, match="a block has more than the 1 records that it says"):
+        write_as_parquet(BytesIO(damaged), "f", (Column("a", INT4),), pa.BufferOutputStream())
+    with pytest.raises(SourceUnreadable, match="a block has more"):
+        list(lines_of_avro(BytesIO(damaged), "f"))
+    assert list(lines_of_avro(BytesIO(data), "f")) == [b'{"a": 1}\n', b'{"a": 2}\n']
 
 
 def test_without_its_package_the_extra_is_named(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -554,6 +554,29 @@ def test_a_damaged_data_file_is_mended_by_whoever_writes_the_table(
     write_deltalake(table, rows((4, "y", None)), mode="overwrite")
     connection.execute("ALTER SOURCE t RESET")
     assert held(connection) == reference(table, "a", "p")
+
+
+def read_short(content: bytes) -> bytes:
+    """Returns a file of Parquet with one bit of its footer flipped, of which Arrow reads fewer rows and no error."""
+    for at in range(len(content) - 8 - int.from_bytes(content[-8:-4], "little"), len(content) - 8):
+        found = bytearray(content)
+        found[at] ^= 1
+        with suppress(OSError, pa.ArrowException), pq.ParquetFile(pa.BufferReader(bytes(found))) as file:
+            if sum(batch.num_rows for batch in file.iter_batches()) < file.metadata.num_rows:
+                return bytes(found)
+    raise AssertionError("there is none")
+
+
+def test_a_data_file_with_fewer_rows_than_it_says_is_damaged(connection: Connection, table: Path) -> None:
+    write_deltalake(table, rows((3, "x", None)))
+    (damaged,) = table.glob("*.parquet")
+    damaged.write_bytes(read_short(damaged.read_bytes()))
+    connection.execute("CREATE SOURCE t (a bigint, p text) FROM DELTA (URI 'lake/t')")
+    with pytest.raises(SourceUnreadable) as caught:
+        held(connection)
+    says_what_to_do(
+        caught.value, damaged.name, "it says that it has 1 rows, its parts 1, and 0", "whoever writes the table"
+    )
 
 
 def test_a_log_that_leads_out_of_its_folder_is_not_followed(

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any, BinaryIO
 from uuid import UUID
 
-from mz_dagster.storage.source.avro_files import named_if_damaged
+from mz_dagster.storage.source.avro_files import named_if_damaged, records_of
 
 
 def lines_of_avro(file: BinaryIO, path: str) -> Iterator[bytes]:
@@ -27,10 +27,9 @@ def lines_of_avro(file: BinaryIO, path: str) -> Iterator[bytes]:
     Raises:
         SourceUnreadable: It is damaged.
     """
-    import fastavro
-
     with named_if_damaged(path):
-        for record in fastavro.reader(file):
+        _, records = records_of(file)
+        for record in records:
             yield json.dumps(_plain(record), ensure_ascii=False).encode() + b"\n"
 
 

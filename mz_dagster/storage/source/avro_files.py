@@ -4,7 +4,7 @@ Their types become Arrow's, and from there on all is as for Parquet: which decla
 range, how Spark reads them, as a copy. Columns that are not declared are left out.
 
 A file has no end of its own, so one that is cut between two blocks is one with fewer rows; one that is cut within a
-block is refused.
+block is refused, and so is a block that says that it has fewer records than it has.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,12 +83,27 @@ def named_if_damaged(path: str) -> Iterator[None]:
         raise _unreadable(path, f"It is damaged, or is none: {why}.") from error
 
 
+def records_of(file: BinaryIO) -> tuple[Any, Iterator[Any]]:
+    """Returns the schema of a file, and its records; raises whatever the library does, and if some are left."""
+    from fastavro import block_reader
+
+    blocks = block_reader(file)
+
+    def records() -> Iterator[Any]:
+        for block in blocks:
+            yield from block
+            left: BinaryIO = block.bytes_  # type: ignore[attr-defined]
+            if left.read(1):
+                raise ValueError(f"a block has more than the {block.num_records} records that it says")
+
+    return blocks.writer_schema, records()
+
+
 def _read(file: BinaryIO, path: str, columns: Sequence[Column]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    import fastavro
     from fastavro.schema import expand_schema
 
-    reader = fastavro.reader(file)
-    whole: Any = expand_schema(reader.writer_schema)  # names stand for nothing in it any more
+    written, rows = records_of(file)
+    whole: Any = expand_schema(written)  # names stand for nothing in it any more
     if not isinstance(whole, dict) or whole.get("type") != "record":
         raise _unreadable(path, "Its rows are no records.")
     absent_columns(columns, [one["name"] for one in whole["fields"]], "Avro", path)
@@ -97,7 +112,6 @@ def _read(file: BinaryIO, path: str, columns: Sequence[Column]) -> tuple[pa.Sche
     schema = pa.schema([(name, type_) for name, (type_, _) in fields.items()])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        rows = cast("Iterator[dict[str, Any]]", reader)
         while portion := list(islice(rows, _PORTION_ROWS)):
             arrays = []
             for name, (type_, stored) in fields.items():

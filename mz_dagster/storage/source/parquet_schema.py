@@ -133,11 +133,21 @@ def check_pages(folder: Path, path: str) -> None:
         found = 0
         for batch in file.iter_batches(batch_size=65_536):
             found += batch.num_rows
-        # Of its columns the damaged metadata must not be asked: Arrow aborts the process.
-        groups = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
-        if not found == sum(groups) == file.metadata.num_rows:
-            said = f"it says that it has {file.metadata.num_rows} rows, its parts {sum(groups)}, and {found} are there"
-            raise _unreadable(path, f"It is damaged: {said}.")
+        check_rows(file, found)
+
+
+def check_rows(file: pq.ParquetFile, found: int) -> None:
+    """Makes sure that a file has as many rows as it says, by itself and of its parts; call in `named_if_damaged`.
+
+    Raises:
+        ValueError: It has not.
+    """
+    # Of its columns the damaged metadata must not be asked: Arrow aborts the process.
+    groups = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    if not found == sum(groups) == file.metadata.num_rows:
+        raise ValueError(
+            f"it says that it has {file.metadata.num_rows} rows, its parts {sum(groups)}, and {found} are there"
+        )
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.source.errors import SourceUnreadable
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
 from mz_dagster.storage.source.local.parquet_rows import plain_values
-from mz_dagster.storage.source.parquet_schema import named_if_damaged
+from mz_dagster.storage.source.parquet_schema import check_rows, named_if_damaged
 from mz_dagster.storage.table_place import TablePlace
 
 #: The column of change data that says what became of a row, and what that does.
@@ -73,11 +73,13 @@ def _batches(table: TablePlace, path: str, names: Collection[str]) -> Iterator[p
         named_if_damaged(f"{table}/{path}", is_of_table=True),
         open_parquet(opened) as file,
     ):
-        there = set(file.schema_arrow.names)
+        there, found = set(file.schema_arrow.names), 0
         for batch in file.iter_batches(PORTION_ROWS, columns=[one for one in names if one in there]):
             values = dict(zip(batch.schema.names, map(plain_values, batch.columns), strict=True))
             # Of no columns Arrow does not know how many rows they have.
             yield pa.RecordBatch.from_pydict(values or {"": pa.nulls(batch.num_rows)})
+            found += batch.num_rows
+        check_rows(file, found)
 
 
 def row_count(table: TablePlace, path: str) -> int | None:
