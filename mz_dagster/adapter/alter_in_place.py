@@ -274,6 +274,22 @@ class _OverridingResolver:
         return self.resolver.names()
 
 
+@dataclass(frozen=True, slots=True)
+class BoundBefore:
+    """Resolves names to what they were when an object was created, and new ones to what there is now."""
+
+    before: Resolver
+    now: Resolver
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns what a name stands for."""
+        return self.before.resolve(name) or self.now.resolve(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Returns all names in use."""
+        return self.now.names()
+
+
 def _defined(engine: Engine, row: ObjectRow, items: Mapping[GlobalId, Item]) -> Definition:
     resolver = _OverridingResolver(engine.definitions.as_created(row), items)
     return define_stored(row, row.sql, resolver, engine.project.timeline)

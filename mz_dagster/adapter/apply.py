@@ -7,7 +7,7 @@ whoever made it. What has another name or other words, and computes what it did,
 secret that changed leads elsewhere from then on, and what uses it goes on with it. A table gets new columns, defaults
 and constraints before all that (`applying`); one that would lose values is refused, since its rows exist nowhere else.
 What the files no longer define is dropped only if that is asked for, and so is what only lost files told
-(`lost_files`).
+(`lost_files`), but that a source gets columns beside it.
 
 What cannot be used of the files, and what reads it, stays as it was; the rest is applied all the same, and the plan
 says what was not.
@@ -23,7 +23,7 @@ from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePla
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
-from mz_dagster.adapter.lost_files import irreplaceable_sources
+from mz_dagster.adapter.lost_files import grown_sources, irreplaceable_sources
 from mz_dagster.adapter.plan_digest import plan_digest
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject, some_of
@@ -78,10 +78,20 @@ def planned_changes(
     *,
     drop: bool,
 ) -> ChangePlan:
-    """Returns `plan_changes`, of which sources are no part that would lose what only files told that are gone."""
+    """Returns `plan_changes`, of which sources are no part that would lose what only files told that are gone.
+
+    Those of them that only have columns more get these, in place.
+    """
     plan = plan_changes(files, rows, definitions, drop=drop)
     if not drop and (lost := irreplaceable_sources(plan, catalog, definitions, project)):
-        return plan_changes(files, rows, definitions, refused=lost)
+        grown = grown_sources(plan, lost)
+        return plan_changes(
+            files,
+            rows,
+            definitions,
+            refused={name: fault for name, fault in lost.items() if name not in grown},
+            grown=grown,
+        )
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Applying a project whole: tables and types are altered as its files say, and then all else is applied (`apply`).
+"""Applying a project whole: tables, types and sources are altered as files say, and then all else is applied (`apply`).
 
 A table that gets another name and other columns at once is renamed first.
 
@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mz_dagster.adapter.change_plan import ChangePlan, plan_changes
+from mz_dagster.adapter.apply import planned_changes
+from mz_dagster.adapter.change_plan import ChangePlan
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile, are_settled, file_states, load_project
@@ -35,7 +36,8 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     files = load_project(engine.project)
-    plan = plan_changes(files, engine.catalog.objects(), engine.definitions)
+    rows = engine.catalog.objects()
+    plan = planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=drop)
     altered = {}
     for one in plan.changes:
         if not one.alterations:

@@ -30,6 +30,7 @@ from mz_dagster.adapter.origins import sink_of, source_of
 from mz_dagster.adapter.plan_digest import is_planned_as, plan_digest
 from mz_dagster.adapter.project import Project
 from mz_dagster.catalog import (
+    ADDED_AT,
     BOUND_SHAPES,
     SCHEMA,
     Catalog,
@@ -57,13 +58,13 @@ from mz_dagster.plan.physical import collections_read
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.scalars.types import TEXT, Column, RelationType
-from mz_dagster.sql import CreateTable, TableConstraints, parse
+from mz_dagster.sql import CreateSource, CreateTable, TableConstraints, parse
 from mz_dagster.sql.errors import UndefinedTable
 from mz_dagster.sql.schemas import PUBLIC, key_of, last_of
 from mz_dagster.storage import BatchIncomplete
 from mz_dagster.storage.sink.delta_sink import DeltaSink
 from mz_dagster.storage.sink.sink import SinkTaken
-from mz_dagster.storage.source import Source
+from mz_dagster.storage.source import FileSource, Source
 from mz_dagster.version import __version__, is_later
 
 logger = logging.getLogger("mz_dagster.definitions")
@@ -74,6 +75,9 @@ _READS_INDEXES = "reads_indexes"
 
 #: Kinds whose columns are those of their collections, so that what reads them needs no definition.
 _OF_CONTENTS = ("source", "table", "materialized view", "check")
+
+#: Kinds that may be altered in place.
+_ALTERED = ("source", "table")
 
 
 class PlannedDifferently(OperationalError):
@@ -122,7 +126,7 @@ class _Known:
     definitions: dict[GlobalId, Definition] = field(default_factory=dict)
     tables: dict[tuple[GlobalId, int], Definition] = field(default_factory=dict)
     items: dict[tuple[GlobalId, int], Item] = field(default_factory=dict)
-    sources: dict[GlobalId, Source] = field(default_factory=dict)
+    sources: dict[tuple[GlobalId, int], Source] = field(default_factory=dict)
 
 
 class CatalogDefinitions:
@@ -197,11 +201,12 @@ class CatalogDefinitions:
     def forget(self, id: GlobalId) -> None:
         """Forgets what was made of an object that says by now in other words what it is."""
         known = self._known
-        made: tuple[dict[GlobalId, Any], ...] = (known.bound, known.definitions, known.sources)
+        made: tuple[dict[GlobalId, Any], ...] = (known.bound, known.definitions)
         for one in (*made, self._temporal, self._inputs, self._sources_of):
             one.pop(id, None)
-        for key in [key for key in list(known.items) if key[0] == id]:  # of a copy, as other threads add to it
-            known.items.pop(key, None)
+        for versions in (known.items, known.sources):
+            for key in [key for key in list(versions) if key[0] == id]:  # of a copy, as other threads add to it
+                versions.pop(key, None)
 
     def definition(self, id: GlobalId) -> Definition:
         """Returns the definition of an object, bound to the ids that its names stood for when it was created.
@@ -210,7 +215,7 @@ class CatalogDefinitions:
             InternalError: What was bound once does not bind any more.
         """
         known = self._known_since(self._catalog.versions_of(id)[1]).definitions.get(id)
-        return self.definition_of(self._catalog.object(id)) if known is None or known.kind == "table" else known
+        return self.definition_of(self._catalog.object(id)) if known is None or known.kind in _ALTERED else known
 
     def definition_of(self, row: ObjectRow) -> Definition:
         """Returns the definition of an object as `definition` does; of a table that was altered, that of the row."""
@@ -282,9 +287,9 @@ class CatalogDefinitions:
         known = self._known_since(row.values)
         if row.version:
             if (row.id, row.version) not in known.tables:
-                (table,) = parse(row.sql)
-                assert isinstance(table, CreateTable)
-                made = define(table, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
+                (altered,) = parse(row.sql)
+                assert isinstance(altered, CreateTable | CreateSource)
+                made = define(altered, self.as_created(row), default_timeline=str(row.timeline), name=row.created_as)
                 known.tables[row.id, row.version] = made
             return known.tables[row.id, row.version]
         if row.id in known.bound and known.bound[row.id].text != row.sql:
@@ -444,10 +449,15 @@ class CatalogDefinitions:
 
     def source(self, id: GlobalId) -> Source:
         """Returns what fills a source."""
-        known = self._known_since(self._catalog.versions_of(id)[1])
-        if id not in known.sources:
-            known.sources[id] = source_of(self.definition(id), self._project)
-        return known.sources[id]
+        version, values = self._catalog.versions_of(id)
+        known = self._known_since(values)
+        if (id, version) not in known.sources:
+            source = source_of(self.definition(id), self._project)
+            if isinstance(source, FileSource) and version:
+                added_at = self._catalog.object(id).options[ADDED_AT]
+                source = replace(source, added_at=tuple(added_at), version=version)
+            known.sources[id, version] = source
+        return known.sources[id, version]
 
     def sink(self, row: ObjectRow) -> DeltaSink:
         """Returns what a sink writes to."""
@@ -667,12 +677,12 @@ def _generating(definition: Definition) -> frozenset[str]:
 
 
 def shaped(row: ObjectRow, version: int) -> Item:
-    """Returns what the name of a table that was altered in place stood for at one of its shapes."""
+    """Returns what the name of a table or source that was altered in place stood for at one of its shapes."""
     assert row.shapes is not None
     shape = row.shapes.versions[version]
     type_ = RelationType(shape.columns, shape.keys)
     stored = None if shape.is_plain else row.shapes.stored_type(version)
-    return Item(row.id, called(row), "table", type_, row.timeline, None, stored, shape.places, version)
+    return Item(row.id, called(row), row.kind, type_, row.timeline, None, stored, shape.places, version)
 
 
 def reads_indexes(row: ObjectRow) -> bool:

@@ -30,10 +30,11 @@ from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow, in_shard
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
-from mz_dagster.sql import AlterTable, AlterType, parse, same_tokens
+from mz_dagster.sql import AlterSource, AlterTable, AlterType, parse, same_tokens
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret, connection_text
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.schemas import written
+from mz_dagster.sql.source_changes import same_source
 from mz_dagster.sql.table_changes import alteration_to
 from mz_dagster.sql.table_text import same_table
 from mz_dagster.sql.type_statements import added_values
@@ -42,6 +43,7 @@ FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
 
 _NOTHING: Mapping[str, BadProjectFile] = {}
+_NONE_GROWN: Mapping[str, AlterSource] = {}
 #: How the error of a name that nothing bears begins (`UndefinedTable`), behind its file and line.
 _MISSING = re.compile(r'relation "([^"]+)" does not exist')
 #: Kinds of what has nothing but what its query gives, so that one becomes the other and loses nothing.
@@ -75,7 +77,8 @@ class Change:
         reason: Why, as a clause about it.
         old: What bears its name in the catalog now, or None.
         held_by: The names of what sessions made that reads `old`, which therefore lives on for them, without a name.
-        alterations: What makes of a table, or a type, what the file says; a connection or a secret needs none.
+        alterations: What makes of a table, a type, or a source of which files are gone, what the project's file says; a
+            connection or a secret needs none.
     """
 
     object: ProjectObject
@@ -83,7 +86,7 @@ class Change:
     reason: str
     old: ObjectRow | None = None
     held_by: tuple[str, ...] = ()
-    alterations: tuple[AlterTable | AlterType, ...] = ()
+    alterations: tuple[AlterSource | AlterTable | AlterType, ...] = ()
 
     @property
     def stays(self) -> bool:
@@ -176,6 +179,7 @@ def plan_changes(
     *,
     drop: bool = False,
     refused: Mapping[str, BadProjectFile] = _NOTHING,
+    grown: Mapping[str, AlterSource] = _NONE_GROWN,
 ) -> ChangePlan:
     """Returns what it takes to make a catalog hold what the files define.
 
@@ -188,6 +192,7 @@ def plan_changes(
         definitions: The same, bound; without it whatever has another text is taken to compute something else.
         drop: Whether to drop what the files no longer define.
         refused: Why objects are not replaced for which that is known already, by name.
+        grown: What adds columns to sources that are not replaced, by name.
 
     Raises:
         OrphanStillRead: Something made in a session reads what is to be dropped.
@@ -210,7 +215,7 @@ def plan_changes(
     gone = [row for name, row in existing.items() if name not in defined | faults.keys() and FROM_FILES in row.tags]
     orphans = [row for row in gone if row.id not in needed]
     inside = defined | {str(row.name) for row in orphans}
-    comparing = _Comparison(definitions, rows)
+    comparing = _Comparison(definitions, rows, grown)
     indexes = FileIndexes(files)
     changes: list[Change] = []
     for one in with_indexes_first(files.objects):
@@ -269,20 +274,23 @@ def _readers_among(row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[st
 class _Comparison:
     """Tells what becomes of the files' objects one after the other, each after those it reads."""
 
-    def __init__(self, definitions: CatalogDefinitions | None, rows: Sequence[ObjectRow]) -> None:
+    def __init__(
+        self, definitions: CatalogDefinitions | None, rows: Sequence[ObjectRow], grown: Mapping[str, AlterSource]
+    ) -> None:
+        self._grown = grown
         self._definitions = definitions
         self._rows = rows
         self._stored = {row.id: in_shard(row.shapes.stored) for row in rows if row.shapes is not None}
         self._kept: dict[str, GlobalId] = {}
         self._fresh: set[str] = set()
-        #: Tables that have other columns than those that what reads them was bound to.
+        #: Tables and sources that have other columns than those that what reads them was bound to.
         self._altered: set[str] = set()
 
     def note(self, change: Change) -> None:
         """Notes what becomes of an object."""
         if change.stays and change.old is not None:
             self._kept[change.name] = change.old.id
-            if change.old.kind == "table" and (change.action is Action.ALTER or change.old.version):
+            if change.old.kind in ("source", "table") and (change.action is Action.ALTER or change.old.version):
                 self._altered.add(change.name)
         else:
             self._fresh.add(change.name)
@@ -292,9 +300,14 @@ class _Comparison:
         is_renamed = row.name != one.name
         if row.kind == one.definition.kind == "schema":
             return Change(one, Action.KEEP, "it is as it was", row)
-        alterations = () if _is_same(one, row) or (is_renamed and row.kind != "table") else _alterations(one, row)
+        alterations: tuple[AlterSource | AlterTable | AlterType, ...] = ()
+        if not _is_same(one, row) and (not is_renamed or row.kind == "table"):
+            is_grown = one.name in self._grown and self._fresh.isdisjoint(one.depends)
+            alterations = (self._grown[one.name],) if is_grown else _alterations(one, row)
         if alterations:
             told = "; ".join(each.text for each in alterations)
+            if row.kind == "source":
+                told += ". What it has read has NULL there, and is not read again, since files of it cannot be found"
             was = f'it was "{row.name}", and ' if is_renamed else ""
             return Change(one, Action.ALTER, f"{was}its definition changed: {told}", row, (), alterations)
         reason = _difference(one, row, self._kept, self._fresh)
@@ -483,7 +496,8 @@ def _is_same(one: ProjectObject, row: ObjectRow) -> bool:
     except Error:  # what the catalog has is damaged
         return False
     return same_tokens(stored, named_as(text, written(one.definition.schema, one.name))) or (
-        row.kind == "table" and same_table(stored, text)
+        (row.kind == "table" and same_table(stored, text))
+        or (row.kind == "source" and row.version > 0 and same_source(stored, text))
     )
 
 

@@ -1,10 +1,13 @@
 """Files that a source has read and that are not found: one that takes its place could not read them again.
 
 Files may go once they are sealed, so what only they told is in the source's collection alone. Therefore such a source
-is not replaced unless that is asked for, as a table is not, whose rows exist nowhere else.
+is not replaced unless that is asked for, as a table is not, whose rows exist nowhere else. It gets columns as a table
+does, and has NULL there in what it has read (`sequence.alter_source`).
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
 from mz_dagster.adapter.change_plan import Action, Change, ChangePlan
@@ -13,6 +16,8 @@ from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error
+from mz_dagster.sql import AlterSource
+from mz_dagster.sql.source_changes import alteration_to_source
 from mz_dagster.storage.source import FileSource
 
 
@@ -39,6 +44,22 @@ def _lost(
     return len(lost), unread
 
 
+def grown_sources(plan: ChangePlan, lost: Collection[str]) -> dict[str, AlterSource]:
+    """Returns what adds the columns that sources have more in files than in the catalog, by their names.
+
+    Args:
+        plan: In which they are replaced.
+        lost: Those of which files are gone; what differs in more than columns behind the others is left out.
+    """
+    found = {}
+    for change in plan.changes:
+        if change.name in lost and change.old is not None:
+            alteration = alteration_to_source(change.old.sql, change.object.definition.text)
+            if alteration is not None and change.old.name == change.name:
+                found[change.name] = alteration
+    return found
+
+
 def irreplaceable_sources(
     plan: ChangePlan, catalog: Catalog, definitions: CatalogDefinitions, project: Project
 ) -> dict[str, BadProjectFile]:
@@ -53,6 +74,7 @@ def irreplaceable_sources(
             found[one.name] = BadProjectFile(
                 f'{one.path}:{one.line}: source "{one.name}" is not replaced: {files} that it has read cannot be found',
                 detail=" ".join([detail, *(f"{said[0].upper()}{said[1:]}." for said in unread)]),
-                hint='Put them back, or change it back; "mz-dagster apply --drop" replaces it all the same.',
+                hint="Put them back, or change it back: only columns that may be NULL are added, behind the others. "
+                '"mz-dagster apply --drop" replaces it all the same.',
             )
     return found

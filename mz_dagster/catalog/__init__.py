@@ -132,11 +132,12 @@ from mz_dagster.catalog.rows import (
     WriteCapability,
     WriterId,
 )
-from mz_dagster.catalog.shapes import BOUND_SHAPES, Shape, Shapes, bound_shapes, first_shape, free_name
+from mz_dagster.catalog.shapes import ADDED_AT, BOUND_SHAPES, Shape, Shapes, bound_shapes, first_shape, free_name
 from mz_dagster.catalog.shard_names import in_shard, shard_names
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 
 __all__ = [
+    "ADDED_AT",
     "BOUND_SHAPES",
     "COMMENTS",
     "DROPPED_ERRORS",

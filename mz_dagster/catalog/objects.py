@@ -22,7 +22,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, true, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, true, update
 
 from mz_dagster.catalog.codec import (
     columns_of,
@@ -63,9 +63,9 @@ from mz_dagster.catalog.rows import (
     Takeover,
     TypeAlteration,
 )
-from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
+from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
-from mz_dagster.catalog.shapes import bound_shapes
+from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
 from mz_dagster.formalism import Antichain, GlobalId
@@ -185,6 +185,22 @@ class Objects(Transactions):
                 raise NameTaken(name)
             connection.execute(update(NAME).where(NAME.c.object == id).values(name=name))
 
+    def add_columns(self, id: GlobalId, alteration: Alteration) -> None:
+        """Gives a source columns, which what is bound to it from now on has.
+
+        Raises:
+            TableAltered: It has been altered since the alteration was made up, or what reads it has changed.
+            UnknownObject: It does not exist, or was dropped.
+        """
+        with self._database.write() as connection:
+            before = undropped(connection, id)
+            alter_in_place(connection, id, alteration, self._now_ms())
+            last = connection.execute(select(func.max(BOUND_FILE.c.tick)).where(BOUND_FILE.c.source == id)).scalar_one()
+            ticks = [0 if last is None else last + 1] * (len(alteration.columns) - len(before.columns))
+            row = undropped(connection, id)
+            options = {**row.options, ADDED_AT: [*row.options.get(ADDED_AT, ()), *ticks]}
+            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(options=json_text(options)))
+
     def set_comment(self, id: GlobalId, column: str, comment: str | None) -> None:
         """Says something of an object, or of a column; nothing any more if that is None. The empty text is no column.
 
@@ -221,7 +237,7 @@ class Objects(Transactions):
             return _id_of(connection, name)
 
     def version_of(self, id: GlobalId) -> int:
-        """Returns how often a table was altered in place; 0 of anything else, and of what is not there."""
+        """Returns how often a table or source was altered in place; 0 of anything else, and of what is not there."""
         return self.versions_of(id)[0]
 
     @recalled
@@ -584,7 +600,7 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
 
 
 def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration, now: int) -> None:
-    """Alters a table that others may read.
+    """Alters a table or source that others may read.
 
     Raises:
         TableAltered: It has been altered since the alteration was made up, or what reads it has changed.

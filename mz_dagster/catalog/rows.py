@@ -214,7 +214,7 @@ class Takeover:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """Says that a table is altered in place, from the time of a batch of its own on.
+    """Says that a table is altered in place, from the time of a batch of its own on; or a source, at once.
 
     Attributes:
         sql: Its definition from then on.
@@ -305,7 +305,7 @@ class ObjectRow:
         tags: As created.
         has_collection: Whether it has contents of its own.
         dropped: Whether it is gone; its id and row remain.
-        shapes: Of a table that was altered in place: the shapes that it had; else None.
+        shapes: Of a table or source that was altered in place: the shapes that it had; else None.
     """
 
     id: GlobalId
@@ -332,7 +332,7 @@ class ObjectRow:
 
     @property
     def version(self) -> int:
-        """How often a table was altered in place."""
+        """How often a table or source was altered in place."""
         return 0 if self.shapes is None else self.shapes.version
 
     @property

@@ -1,4 +1,4 @@
-"""Shapes: which columns a table had when something was bound to it.
+"""Shapes: which columns a table, or a source, had when something was bound to it.
 
 A table that others read is altered in place. Its collection only ever gains columns, behind those that it has: so a
 column's place in it is the column's identity, and a plan that was made before reads on what it read. What SQL sees of
@@ -19,6 +19,9 @@ from typing import Any
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import Column, Enumeration, RelationType
+
+ADDED_AT = "added_at"
+"""The option of a source that says from which ticks on its last columns are read, of those that were added to it."""
 
 BOUND_SHAPES = "shapes"
 """The option of an object that says to which shape of each table it was bound, if that was not the first."""

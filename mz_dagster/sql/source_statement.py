@@ -411,8 +411,21 @@ def column_list(text: str) -> str:
         >>> column_list("CREATE SOURCE s (a numeric(3, 1), PRIMARY KEY (a)) FROM FILES (FOLDER 'x') FORMAT JSON")
         '(a numeric(3, 1), PRIMARY KEY (a))'
     """
-    begin = _from_parenthesis(text)[0].start
-    return text[begin : next(token.end for token, _, depth in _nested(text) if depth == 0)]
+    return text[_from_parenthesis(text)[0].start : _end_of_list(text)]
+
+
+def behind_column_list(text: str) -> str:
+    """Returns what a CREATE SOURCE that states its columns says behind them and their key.
+
+    Example:
+        >>> behind_column_list("CREATE SOURCE s (a numeric(3, 1), PRIMARY KEY (a)) FROM FILES (FOLDER 'x') FORMAT JSON")
+        " FROM FILES (FOLDER 'x') FORMAT JSON"
+    """
+    return text[_end_of_list(text) :]
+
+
+def _end_of_list(text: str) -> int:
+    return next(token.end for token, _, depth in _nested(text) if depth == 0)
 
 
 def _end_of_columns(text: str) -> int:

@@ -46,6 +46,7 @@ from mz_dagster.sql.setting_statement import (
     parse_unlisten,
 )
 from mz_dagster.sql.sink_statement import parse_create_sink
+from mz_dagster.sql.source_columns import AlterSource, parse_alter_source
 from mz_dagster.sql.source_statement import parse_create_source
 from mz_dagster.sql.statements import (
     AlterDropErrors,
@@ -362,6 +363,7 @@ def _alter(
     | AlterRetainHistory
     | AlterRole
     | AlterSecret
+    | AlterSource
     | AlterTable
     | AlterType
 ):
@@ -414,10 +416,15 @@ def _alter(
                 position=name.offset + 1,
             )
         return AlterDropErrors(*common, name, if_exists)
+    if kind == "source" and cursor.sees("add"):
+        return parse_alter_source(cursor, common, name, if_exists)
     if kind == "table" and not cursor.sees("set"):
         return parse_alter_table(cursor, common, name, if_exists)
     if not cursor.accepts("set"):
-        raise cursor.refuse("this form of ALTER", "Only RENAME TO, SET and RESET (RETAIN HISTORY) are known.")
+        raise cursor.refuse(
+            "this form of ALTER",
+            "RENAME TO, SET and RESET (RETAIN HISTORY) are known, and of sources of files ADD COLUMN.",
+        )
     cursor.expects_symbol("(")
     retain = parse_retention(cursor)
     cursor.expects_symbol(")")

@@ -14,7 +14,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from mz_dagster.adapter.alter_in_place import ColumnRead, Readers, ShapeChange, alteration_of, readers_of, rewritten
+from mz_dagster.adapter.alter_in_place import (
+    BoundBefore,
+    ColumnRead,
+    Readers,
+    ShapeChange,
+    alteration_of,
+    readers_of,
+    rewritten,
+)
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.definition import typed_columns
@@ -40,7 +48,6 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Map, Relation
-from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
@@ -90,7 +97,7 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
         return
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
-    types = _Types(names.engine.definitions.as_created(row), names)
+    types = BoundBefore(names.engine.definitions.as_created(row), names)
     current = replace(current, columns=typed_columns(current.columns, types)[0])
     altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
     if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
@@ -125,22 +132,6 @@ def _restart(names: Names, row: ObjectRow, action: AlterAction) -> None:
         )
     last = None if next_ is None else before(sequence, next_)
     names.engine.catalog.restart_numbers(row.id, action.column, last)
-
-
-@dataclass(frozen=True, slots=True)
-class _Types:
-    """Resolves the types of a table's columns: to what they were when it was created, new ones to what there is now."""
-
-    before: Resolver
-    now: Resolver
-
-    def resolve(self, name: tuple[str, ...]) -> Item | None:
-        """Returns what a name stands for."""
-        return self.before.resolve(name) or self.now.resolve(name)
-
-    def names(self) -> tuple[str, ...]:
-        """Returns all names in use."""
-        return self.now.names()
 
 
 @dataclass(frozen=True, slots=True)

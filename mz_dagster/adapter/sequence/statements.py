@@ -11,6 +11,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence import alter, copy, create, cursors, discard, prepare, settings
 from mz_dagster.adapter.sequence import transaction_control as control
 from mz_dagster.adapter.sequence.alter_means import alter_means
+from mz_dagster.adapter.sequence.alter_source import alter_source
 from mz_dagster.adapter.sequence.alter_table import alter_table
 from mz_dagster.adapter.sequence.alter_type import alter_type
 from mz_dagster.adapter.sequence.comment import comment
@@ -33,6 +34,7 @@ from mz_dagster.sql import (
     AlterRename,
     AlterReset,
     AlterRetainHistory,
+    AlterSource,
     AlterTable,
     AlterType,
     Begin,
@@ -171,6 +173,7 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.DEFINES, alter.reset, AlterReset),
     **_of(Effect.DEFINES, alter.drop_errors, AlterDropErrors),
     **_of(Effect.DEFINES, alter.alter_retain_history, AlterRetainHistory),
+    **_of(Effect.DEFINES, alter_source, AlterSource),
     **_of(Effect.DEFINES, alter_table, AlterTable),
     **_of(Effect.DEFINES, alter_type, AlterType),
     **_of(Effect.DEFINES, alter_means, AlterConnection),

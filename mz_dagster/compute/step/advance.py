@@ -40,7 +40,7 @@ from mz_dagster.compute.step.run import StepRun
 from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.compute.walk.local_plans import LocalContents, LocalUpdates
 from mz_dagster.compute.walk.render import Renderer
-from mz_dagster.errors import InternalError
+from mz_dagster.errors import InternalError, OperationalError
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.plan.lowering import LookupOrders
 from mz_dagster.plan.physical import Accumulate, ReadCollection, is_linear
@@ -50,10 +50,17 @@ from mz_dagster.storage.append import Frame
 from mz_dagster.storage.consolidation import summed
 from mz_dagster.storage.local_shards import LocalShards
 from mz_dagster.storage.shards import ERROR, Shards
+from mz_dagster.storage.source import FileSource
 from mz_dagster.storage.spark_shards import update_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+class SourceAltered(OperationalError):
+    """A source is not any more what a graph was made with; nothing was done."""
+
+    sqlstate = "40001"
 
 
 class Writer(Protocol):
@@ -116,11 +123,24 @@ class Advance:
         name = self.node.name
         if isinstance(self.node, SourceNode):
             bindings = self.catalog.bindings(self.node.bound, self.lower, self.upper)
+            self._check_unaltered(self.node)
             with task(f'reading "{name}"', self.node.source.size(bindings), "bytes"):
                 return self._write(bindings, sends=sends)
         doing = "maintaining" if self.row.is_hydrated else "hydrating"
         with task(f'{doing} "{name}"', self.run.rows_in(self.node, self.lower, self.upper), "rows"):
             return self._write((), sends=sends)
+
+    def _check_unaltered(self, node: SourceNode) -> None:
+        """Raises if the source was altered since the graph was made: what was bound since then has other columns.
+
+        Raises:
+            SourceAltered: It was.
+        """
+        if isinstance(node.source, FileSource) and self.catalog.version_of(node.bound) != node.source.version:
+            raise SourceAltered(
+                f'source "{node.name}" was altered while it was about to be read',
+                hint="Nothing was read; the next step reads it with its columns of now.",
+            )
 
     def _write(self, bindings: Sequence[Binding], *, sends: bool) -> tuple[BatchStats, int]:
         if isinstance(self.node, MaintainedNode):

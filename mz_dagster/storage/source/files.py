@@ -18,8 +18,10 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from hashlib import sha256
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -86,6 +88,9 @@ class FileSource(RecordSource):
         copies: What the names of the files in the place have at their ends that those of the records do not.
         names_ascend: Whether new names sort behind those that were bound an hour before, so that the others need not be
             listed again.
+        added_at: Of the last columns, which were added later, the ticks from which on files are read for them; what was
+            bound before has NULL there.
+        version: How often the source was altered.
     """
 
     place: FilePlace
@@ -99,6 +104,8 @@ class FileSource(RecordSource):
     spool: Path | None = None
     copies: str = ""
     names_ascend: bool = False
+    added_at: tuple[int, ...] = ()
+    version: int = 0
     _hashed: dict[str, BoundFile] = field(default_factory=dict, init=False, compare=False, repr=False)
     _seen: dict[BoundFile, str] = field(default_factory=dict, init=False, compare=False, repr=False)
     #: How many bytes compressed files hold.
@@ -320,7 +327,9 @@ class FileSource(RecordSource):
         _remove_left(spool)
         with TemporaryDirectory(prefix=_COPIES, dir=spool) as folder:
             copied = [
-                replace(one, files=tuple(self._copy(file, Path(folder)) for file in one.files)) for one in bindings
+                replace(one, files=tuple(source._copy(file, Path(folder)) for file in one.files))
+                for source, some in self._as_bound(bindings)
+                for one in some
             ]
             found = replace(self, place=InFolder(Path(folder)), copies=_COPY)
             yield (found if self._read_as == self.format else replace(found, format=self._read_as)), copied
@@ -391,10 +400,11 @@ class FileSource(RecordSource):
             BoundFileChanged: A bound file is gone or has another content.
             SourceUnreadable: A bound file cannot be read.
         """
-        from mz_dagster.storage.source.record import read_records
+        from mz_dagster.storage.source.record import read_records, with_all_columns
 
         self.verify(bindings)
-        return read_records(spark, self, bindings)
+        frames = [with_all_columns(read_records(spark, one, some), self) for one, some in self._as_bound(bindings)]
+        return reduce(lambda whole, one: whole.unionByName(one), frames)
 
     def read_here(self, bindings: Sequence[Binding]) -> pa.Table:
         """Returns the records of the bound files, as `read` does, decoded in this process and in ingestion order.
@@ -405,12 +415,24 @@ class FileSource(RecordSource):
             BoundFileChanged: A bound file is gone or has another content.
             SourceUnreadable: A bound file cannot be read.
         """
-        from mz_dagster.storage.source.local.record import record_table
+        from mz_dagster.storage.source.local.record import record_schema, record_table
 
-        ordered = sorted(bindings, key=lambda one: one.tick)
-        files = [(one.tick, file) for one in ordered for file in sorted(one.files, key=lambda file: file.path)]
-        decoded = replace(self, format="json") if self._read_as == "json" else self
-        return record_table(decoded, self._contents(files))
+        tables = [record_schema(self).empty_table()]
+        for source, some in self._as_bound(bindings):
+            files = [(one.tick, file) for one in some for file in sorted(one.files, key=lambda file: file.path)]
+            decoded = replace(source, format="json") if self._read_as == "json" else source
+            tables.append(record_table(decoded, source._contents(files)))
+        return pa.concat_tables(tables, promote_options="default")
+
+    def _as_bound(self, bindings: Sequence[Binding]) -> Iterator[tuple[FileSource, Sequence[Binding]]]:
+        """Yields bindings by their ticks, with the source that reads them: with the columns that it had by then."""
+
+        def arity(binding: Binding) -> int:
+            return len(self.columns) - sum(binding.tick < first for first in self.added_at)
+
+        for count, some in groupby(sorted(bindings, key=lambda one: one.tick), arity):
+            is_whole = count == len(self.columns)
+            yield self if is_whole else replace(self, columns=self.columns[:count], added_at=()), tuple(some)
 
     def held_bytes(self, bindings: Sequence[Binding], enough: int) -> int:
         """Returns how many bytes the bound files hold, uncompressed; of many at least `enough`.

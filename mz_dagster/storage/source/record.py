@@ -36,7 +36,7 @@ from mz_dagster.storage.source.parquet_rows import cells_of_parquet, convert
 from mz_dagster.storage.source.parquet_schema import read_schema
 from mz_dagster.storage.source.partition_folders import partition_texts
 from mz_dagster.storage.source.text_lines import read_lines
-from mz_dagster.storage.spark.schema import spark_type
+from mz_dagster.storage.spark.schema import quoted, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -53,6 +53,18 @@ def read_records(spark: SparkSession, source: Described, bindings: Sequence[Bind
     if not frames:
         return spark.createDataFrame([], record_schema(source))
     return reduce(lambda whole, one: whole.unionByName(one), frames)
+
+
+def with_all_columns(records: DataFrame, source: Described) -> DataFrame:
+    """Returns records with all columns of a source, NULL in those that they lack."""
+    schema = record_schema(source)
+    there = set(records.columns)
+    return records.select(
+        *(
+            F.col(quoted(one.name)) if one.name in there else F.lit(None).cast(one.dataType).alias(one.name)
+            for one in schema
+        )
+    )
 
 
 def record_schema(source: Described) -> T.StructType:
