@@ -66,6 +66,34 @@ def test_arrays_are_read_from_parquet_as_they_are(spark: SparkSession, tmp_path:
     ]
 
 
+def test_moments_beyond_the_years_that_there_are_make_their_row_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    far = pa.array([2**31 - 1, None, 0], pa.int32()).cast(pa.date32())
+    micros = pa.array([2**61, None, 0], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    lists = [pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), one) for one in (far, micros)]
+    nested = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), lists[0])
+    types = {"d": array_of(DATE), "t": array_of(TIMESTAMPTZ), "n": dimensioned(DATE)}
+    for (name, type_), cells in zip(types.items(), (*lists, nested), strict=True):
+        pq.write_table(pa.table({"k": [1, 2, 3], name: cells}), tmp_path / name)
+        source = FileSource(InFolder(tmp_path), name, "parquet", (Column("k", INT8), Column(name, type_)))
+        found = records(spark, source, bind({1: [drop(tmp_path, name, (tmp_path / name).read_bytes())]}))
+        word = "date" if name != "t" else "timestamp"
+        assert [record[4] for record in found] == [
+            f'22008 {word} out of range (file "{name}", row 1, column "{name}")', None, None,
+        ]  # fmt: skip
+
+
+def test_a_decimal_of_more_digits_than_its_type_makes_its_row_an_error(tmp_path: Path) -> None:
+    digits = (10**38).to_bytes(16, "little") + (15).to_bytes(16, "little")
+    cells = pa.Array.from_buffers(pa.decimal128(38, 2), 2, [None, pa.py_buffer(digits)])
+    pq.write_table(pa.table({"n": cells}), tmp_path / "f")
+    source = FileSource(InFolder(tmp_path), "f", "parquet", (Column("n", numeric(2)),))
+    found = source.read_here(bind({1: [drop(tmp_path, "f", (tmp_path / "f").read_bytes())]}))
+    assert found.column("n").to_pylist() == [None, Decimal("0.15")]
+    assert found.column("mz_error").to_pylist() == [
+        '22003 numeric field overflow (file "f", row 1, column "n")', None,
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("physical", "declared"),
     [

@@ -6,7 +6,7 @@ other deletions cannot be written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -67,23 +67,37 @@ def cells_of_parquet(
 
 
 def _cell_faults(schema: Sequence[tuple[str, str]], columns: Sequence[Column]) -> SparkColumn:
-    """Returns which strings are no text, which neither writers nor Spark's reader check, and which lists differ."""
+    """Returns which cells hold strings that are no text or moments that SQL has not, and which lists differ.
+
+    Neither writers nor Spark's reader check that.
+    """
     faults = []
     for i, ((_, type_), column) in enumerate(zip(schema, columns, strict=True)):
         value = F.col(cell(i))
         depth = dimensions_of(type_)
         is_string = type_.removeprefix("array<" * depth).removesuffix(">" * depth) == "string"
-        fault = F.when(_is_untextual(value, depth) if is_string else F.lit(False), F.lit(BAD_BYTES))
+        fault = F.when(_holds(value, depth, _is_untextual) if is_string else F.lit(False), F.lit(BAD_BYTES))
         if column.type.kind is Kind.DIMENSIONED:
             uneven = value.isNotNull() & _dimensioned(value, column.type, depth).isNull()
             fault = fault.when(uneven, F.lit(out_of_range(column.type)))
+        element = column.type.array_element
+        if element is not None and element.kind in MOMENTS:
+            fault = fault.when(_holds(value, depth, _is_beyond_years), F.lit(out_of_range(element)))
         faults.append(fault)
     return F.array(*faults).alias("mz_cell_faults")
 
 
-def _is_untextual(value: SparkColumn, depth: int) -> SparkColumn:
-    """Returns whether a string, or one in so many lists in one another, is no text."""
-    return F.exists(value, lambda one: _is_untextual(one, depth - 1)) if depth else ~is_text(value)
+def _holds(value: SparkColumn, depth: int, found: Callable[[SparkColumn], SparkColumn]) -> SparkColumn:
+    """Returns whether something is found of a value, or of one in so many lists in one another."""
+    return F.exists(value, lambda one: _holds(one, depth - 1, found)) if depth else found(value)
+
+
+def _is_untextual(value: SparkColumn) -> SparkColumn:
+    return ~is_text(value)
+
+
+def _is_beyond_years(value: SparkColumn) -> SparkColumn:
+    return ~F.year(value).between(1, 9999)
 
 
 def convert(value: SparkColumn, type_: ScalarType) -> SparkColumn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import reduce
 from typing import Any
@@ -62,11 +62,13 @@ def converted(values: pa.Array, type_: ScalarType) -> tuple[pa.Array, Mapping[in
         The values, NULL for NULL and for what is out of range, and what is wrong with that, by position.
     """
     stored, kind = arrow_type(type_), type_.kind
+    if (element := type_.array_element) is not None and element.kind in MOMENTS:
+        rows = _rows_holding(values, lambda leaf: positions(pc.and_(leaf.is_valid(), _moments(leaf).is_null())))
+        if rows:
+            found, faults = converted(without(values, rows), type_)
+            return found, {**faults, **dict.fromkeys(rows, out_of_range(element))}
     if kind in MOMENTS:
-        is_date = kind is Kind.DATE
-        units = 1 if is_date else _UNITS_IN_DAY[values.type.unit]
-        numbers = values.cast(pa.int32() if is_date else pa.int64())
-        found = _within(numbers, _DAYS[0] * units, (_DAYS[1] + 1) * units - 1).cast(values.type).cast(stored)
+        found = _moments(values).cast(values.type).cast(stored)
     elif kind in _RANGES:
         found = _within(values.cast(pa.int64()), *_RANGES[kind]).cast(stored)
     elif kind is Kind.NUMERIC:
@@ -96,12 +98,21 @@ def plain_values(values: pa.Array) -> pa.Array:
 
 def untextual(values: pa.Array) -> list[int]:
     """Returns the positions of strings that are no text: a writer need not check them, and Arrow's reader does not."""
-    if pa.types.is_list(values.type):
-        bad = frozenset(untextual(values.values))
-        if not bad:
-            return []
-        bounds = values.offsets.to_pylist()
-        return [row for row in range(len(values)) if not bad.isdisjoint(range(bounds[row], bounds[row + 1]))]
+    return _rows_holding(values, _untextual)
+
+
+def _rows_holding(values: pa.Array, found: Callable[[pa.Array], list[int]]) -> list[int]:
+    """Returns the positions of what is found, or of lists that hold it in whatever depth."""
+    if not pa.types.is_list(values.type):
+        return found(values)
+    within = frozenset(_rows_holding(values.values, found))
+    if not within:
+        return []
+    bounds = values.offsets.to_pylist()
+    return [row for row in range(len(values)) if not within.isdisjoint(range(bounds[row], bounds[row + 1]))]
+
+
+def _untextual(values: pa.Array) -> list[int]:
     if not pa.types.is_string(values.type):
         return []
     try:
@@ -120,6 +131,14 @@ def _is_text(value: bytes | None) -> bool:
         return "\0" not in value.decode()
     except UnicodeDecodeError:
         return False
+
+
+def _moments(values: pa.Array) -> pa.Array:
+    """Returns the numbers that dates or timestamps are, NULL for those beyond the years that SQL has."""
+    is_date = pa.types.is_date(values.type)
+    units = 1 if is_date else _UNITS_IN_DAY[values.type.unit]
+    numbers = values.cast(pa.int32() if is_date else pa.int64())
+    return _within(numbers, _DAYS[0] * units, (_DAYS[1] + 1) * units - 1)
 
 
 def _within(numbers: pa.Array, least: int, greatest: int) -> pa.Array:
@@ -169,11 +188,14 @@ def _shape(row: list[Any], depth: int) -> tuple[list[int], list[int]] | None:
 
 def _numerics(values: pa.Array, stored: pa.Decimal128Type) -> pa.Array:
     """Returns integers or decimals rounded half away from zero to a scale, NULL for what has too many digits."""
+    place, end = Decimal(1).scaleb(-stored.scale), Decimal(10) ** (38 - stored.scale)
     try:
-        return values.cast(stored)
+        found = values.cast(stored)
+        bounds = pc.min_max(found).as_py().values()  # a damaged file may hold more digits than its type has
+        if all(one is None or one.copy_abs() < end for one in bounds):
+            return found
     except pa.ArrowInvalid:  # one has too many digits, before the point or behind it
         pass
-    place, end = Decimal(1).scaleb(-stored.scale), Decimal(10) ** (38 - stored.scale)
     encoded = values.dictionary_encode()
     rounded = [Decimal(one).quantize(place, ROUND_HALF_UP, _EXACT) for one in encoded.dictionary.to_pylist()]
     return pa.array([one if one.copy_abs() < end else None for one in rounded], stored).take(encoded.indices)
