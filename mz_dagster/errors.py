@@ -32,6 +32,7 @@ class Error(Exception):
         message: What is wrong, in PostgreSQL's grammar.
         detail: A sentence with the facts, or None.
         hint: A sentence that says what to do, or None.
+        context: Where it was found, as PostgreSQL's CONTEXT; None until that is known.
         position: The 1-based character offset in the SQL text that is to blame, or None.
         line: The line of the text on which that is, or the failed statement of several begins; None until it is known.
         column: The character of the line, from 1; None until it is known.
@@ -44,6 +45,7 @@ class Error(Exception):
     """
 
     sqlstate: str = "XX000"
+    context: str | None = None
     line: int | None = None
     column: int | None = None
     _place: str | None = None
@@ -79,6 +81,8 @@ class Error(Exception):
             lines.append(f"DETAIL: {self.detail}")
         if self.hint:
             lines.append(f"HINT: {self.hint}")
+        if self.context:
+            lines.append(f"CONTEXT: {self.context}")
         return lines
 
     def point_out(self, sql: str, start: int | None = None) -> None:
@@ -163,14 +167,21 @@ class IntegrityError(DatabaseError):
 
     Attributes:
         blamed: The names of what is to blame, as far as they are known: "schema", "table", "column", "constraint".
+        row: The place among the statement's new rows of the one that is to blame, from 0 on; None if it is not known.
     """
 
     sqlstate = "23000"
     blamed: Mapping[str, str] = MappingProxyType({})
+    row: int | None = None
 
     def about(self, **names: str) -> Self:
         """Returns the error, with the names of what is to blame."""
         self.blamed = names
+        return self
+
+    def of_row(self, row: int) -> Self:
+        """Returns the error, with the place of the row that is to blame."""
+        self.row = row
         return self
 
 

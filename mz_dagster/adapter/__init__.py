@@ -49,7 +49,7 @@ It plans nothing itself, renders nothing and writes no batch but a table's.
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `change_plan`,
 `checks`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`, `leading`,
 `passwords`, `prepared_statements`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `session_settings`,
-`setting_values`, `settings_text`, `system_catalogs.facts`, `table_constraints`.
+`setting_values`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied

@@ -161,12 +161,14 @@ class Enforcement:
             if isinstance(found, StoredRows) and (isinstance(gone, StoredRows) or not gone):
                 number = _first_not_in(found, gone if isinstance(gone, StoredRows) else None)
                 if number is not None:
-                    raise self._twice(key, found[number][1:])
+                    place, *cells = found[number]
+                    assert isinstance(place, int), "it is the given row's number"
+                    raise self._twice(key, cells, place)
                 continue
             left = Counter(map(repr, gone)) if found else Counter()
-            for _, *old in sorted(found, key=itemgetter(0)):
+            for place, *old in sorted(found, key=itemgetter(0)):
                 if not left[repr(tuple(old))]:
-                    raise self._twice(key, tuple(old))
+                    raise self._twice(key, old, place)
                 left[repr(tuple(old))] -= 1
 
     def _keeps(self, key: UniqueKey, gone: Sequence[Row], new: Sequence[Row]) -> bool:
@@ -191,7 +193,7 @@ class Enforcement:
         for key in keys:
             number = self._first_twice(key, rows, read)
             if number is not None:
-                raise self._twice(key, rows[number])
+                raise self._twice(key, rows[number], number)
 
     def check(self, rows: Sequence[Row], read: Read) -> None:
         """Returns if no row makes a condition of the table false.
@@ -204,10 +206,11 @@ class Enforcement:
             predicate = bind_check(name, self.columns, check, self.circumstances)
             number = self._first_false(predicate, rows, read)
             if number is not None:
-                raise CheckViolation(
+                error = CheckViolation(
                     f'new row for relation "{name}" violates check constraint "{check.name}"',
                     detail=f"Failing row contains {shown(rows[number])}.",
-                ).about(schema=self.table.schema, table=name, constraint=check.name)
+                )
+                raise error.about(schema=self.table.schema, table=name, constraint=check.name).of_row(number)
 
     def _first_false(self, predicate: Scalar, rows: Sequence[Row], read: Read) -> int | None:
         """Returns the number of the first row that makes a condition false, if one does."""
@@ -278,16 +281,14 @@ class Enforcement:
         columns = numbered_columns([self.columns.columns[i] for i in places]).columns
         return StoredRows.of([*(rows.table.column(i) for i in places), pa.array(np.arange(len(rows)))], columns)
 
-    def _twice(self, key: UniqueKey, row: Row) -> UniqueViolation:
+    def _twice(self, key: UniqueKey, row: Sequence[Any], number: int) -> UniqueViolation:
         values = tuple(row[place] for place in self._places(key))
-        return UniqueViolation(
+        error = UniqueViolation(
             f'duplicate key value violates unique constraint "{key.name}"',
             detail=f"Key ({', '.join(key.columns)})={shown(values)} already exists.",
-        ).about(
-            schema=self.table.schema,
-            table=last_of(self.table.schema, str(self.table.name)),
-            constraint=key.name,
         )
+        table = last_of(self.table.schema, str(self.table.name))
+        return error.about(schema=self.table.schema, table=table, constraint=key.name).of_row(number)
 
 
 def _first_equal(columns: Sequence[pa.Array]) -> NDArray[np.int64]:

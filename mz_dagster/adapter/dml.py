@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.adapter.bound_tables import check_as_bound, noted_tables
 from mz_dagster.adapter.engine import Engine
@@ -256,12 +257,17 @@ def check_not_null(columns: Sequence[Column], name: str, rows: Sequence[Row]) ->
     Raises:
         NullNotAllowed: There is one.
     """
+    found: list[tuple[int, int]] = []
     for position, column in enumerate(columns):
         if column.nullable:
             continue
         if isinstance(rows, StoredRows):
-            has_null = rows.table.column(position).null_count > 0
+            cells = rows.table.column(position)
+            first = pc.index(cells.is_null(), pa.scalar(True)).as_py() if cells.null_count else None
         else:
-            has_null = any(one[position] is None for one in rows)
-        if has_null:
-            raise NullNotAllowed.of(column.name, name, hint=_NULL_HINT)
+            first = next((place for place, one in enumerate(rows) if one[position] is None), None)
+        if first is not None:
+            found.append((first, position))
+    if found:
+        first, position = min(found)
+        raise NullNotAllowed.of(columns[position].name, name, hint=_NULL_HINT).of_row(first)

@@ -3,12 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from mz_dagster.errors import IntegrityError
 from mz_dagster.scalars.types import Column, ScalarType
 from mz_dagster.sql import ClientFormat, Statement
+from mz_dagster.sql.errors import UniqueViolation
+
+_KEPT = 1 << 20
+"""How many bytes a client may have sent for the text of a line to be told."""
+_LONGEST_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRows:
+    """Rows that a client has sent.
+
+    Attributes:
+        columns: Their columns in their stored form.
+        first_line: The line of the first of them; None where a row is not one line.
+        text: What the client has sent, if that is not long and there are lines.
+    """
+
+    columns: list[pa.Array]
+    first_line: int | None
+    text: bytes
+
+    @classmethod
+    def of(cls, text: bytes, format: ClientFormat, columns: list[pa.Array]) -> ReceivedRows:
+        """Returns rows that were read from a text."""
+        if format.kind == "binary":
+            return cls(columns, 1, b"")
+        body = text.removesuffix(b"\\.\n")
+        lines = body.count(b"\n") + (not body.endswith(b"\n") and body != b"")
+        first = 1 if format.header == "no" else 2
+        rows = len(columns[0]) if columns else 0
+        return cls(columns, first if lines - first + 1 == rows else None, body if len(body) <= _KEPT else b"")
+
+    def blame(self, error: IntegrityError, table: str) -> None:
+        """Notes in an error the line that is to blame, as PostgreSQL's COPY does.
+
+        As there, the line itself is not told of an error of a key, which is found after others were read.
+        """
+        if error.row is None or self.first_line is None:
+            return
+        line = self.first_line + error.row
+        error.context = f"COPY {table}, line {line}"
+        if self.text and not isinstance(error, UniqueViolation):
+            shown = self.text.split(b"\n", line)[line - 1].decode().removesuffix("\r")
+            more = "..." if len(shown) > _LONGEST_SHOWN else ""
+            error.context += f': "{shown[:_LONGEST_SHOWN]}{more}"'
 
 
 class WireClient(Protocol):
@@ -33,8 +80,8 @@ class WireClient(Protocol):
         """Ends its connection."""
         ...
 
-    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
-        """Asks the client for rows of some columns; returns the columns in their stored form once all have come.
+    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> ReceivedRows:
+        """Asks the client for rows of some columns; returns them once all have come.
 
         Args:
             format: How the client writes them.

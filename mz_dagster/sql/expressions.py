@@ -30,7 +30,7 @@ from mz_dagster.scalars.types import BOOL, FLOAT8, TEXT, UNCONSTRAINED, Kind, Sc
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, is_prefixed, name_of, only_parts, qualifier_of, unwrapped
 from mz_dagster.sql.calls import bind_call
-from mz_dagster.sql.catalog_calls import bind_catalog_cast, code_of_character, text_of_label
+from mz_dagster.sql.catalog_calls import bind_catalog_cast, code_of_character, labelled_as, text_of_label
 from mz_dagster.sql.choices import chosen
 from mz_dagster.sql.constant_lists import bind_among, constant_nodes
 from mz_dagster.sql.enclosing import named
@@ -383,10 +383,12 @@ class Expressions(ExpressionBinder):
         if bound.type.label and named.kind is Kind.TEXT and not named.is_array:
             text = text_of_label(self, bound, node)
             bound = bound if text is None else text
-        found = cast(bound.type, self._cast_target(named, bound.type, node, scale), CastContext.EXPLICIT)
+        target = self._cast_target(named, bound.type, node, scale)
+        found = cast(bound.type, target, CastContext.EXPLICIT)
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
-        return found.apply(bound)
+        value = found.apply(bound)
+        return labelled_as(value, target) if value.type.label else value
 
     def _any_char(self, named: TypeName, bound: Bound, node: exp.Cast) -> Bound:
         """Returns `'N'::bpchar`, as PostgreSQL shows literals beside a char(n): one of so many characters."""

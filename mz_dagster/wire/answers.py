@@ -93,7 +93,7 @@ def description(columns: Sequence[Column], formats: Sequence[int]) -> messages.R
 def error_response(error: Error, text: str, severity: str = "ERROR") -> messages.ErrorResponse:
     """Returns what is told of an error; its position only if there is a text that it is in."""
     fields = {"S": severity, "V": severity, "C": error.sqlstate, "M": error.message}
-    for key, value in (("D", error.detail), ("H", error.hint)):
+    for key, value in (("D", error.detail), ("H", error.hint), ("W", error.context)):
         if value:
             fields[key] = value
     if error.position is not None and text:

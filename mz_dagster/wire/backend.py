@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
 from pygwire import TransactionStatus, messages
 from pygwire.exceptions import PygwireError
 from scramp import ScramException, ScramMechanism
@@ -37,6 +36,7 @@ from mz_dagster.adapter.group_commit import QueuedWrite
 from mz_dagster.adapter.prepared_statements import DuplicateStatement, UndefinedStatement
 from mz_dagster.adapter.result import Rows, StreamedRows
 from mz_dagster.adapter.session_settings import SPELLED
+from mz_dagster.adapter.wire_client import ReceivedRows
 from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error
@@ -666,7 +666,7 @@ class Backend:
         self._send(messages.CopyDone())
         return f"COPY {count}"
 
-    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> list[pa.Array]:
+    def receive(self, format: ClientFormat, columns: Sequence[Column]) -> ReceivedRows:
         """Asks the client for the rows of COPY FROM STDIN; see `WireClient`."""
         binary = int(format.kind == "binary")
         self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
@@ -677,7 +677,8 @@ class Backend:
                 case messages.CopyData():
                     data += message.data
                 case messages.CopyDone():
-                    return received(bytes(data), format, columns)
+                    text = bytes(data)
+                    return ReceivedRows.of(text, format, received(text, format, columns))
                 case messages.CopyFail(error_message=why):
                     raise CopyEnded(f"COPY from stdin failed: {why}", hint="Nothing was written.")
                 case messages.Terminate():

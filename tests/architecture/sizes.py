@@ -96,6 +96,8 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "wire/backend.py:_PORTION",
     ),
     "how much is remembered, kept or held open": (
+        "adapter/wire_client.py:_KEPT",
+        "adapter/wire_client.py:_LONGEST_SHOWN",
         "adapter/activity.py:_STEPS",
         "adapter/definition_cache.py:_IN_MEMORY",
         "adapter/plan_digest.py:_REMEMBERED",

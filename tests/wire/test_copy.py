@@ -244,3 +244,43 @@ def test_a_cursor_over_a_subscription_waits_as_long_as_it_is_told(server: Server
         with pytest.raises(psycopg.errors.QueryCanceled):
             list(rows)
         assert client.execute("SELECT count(*) FROM t").fetchone() == (4,)
+
+
+@pytest.mark.parametrize(
+    ("options", "data"),
+    [
+        ("", "1\tx\n2\ty\n3\t\\N\n4\t\\N\n"),
+        ("", "1\tx\n-2\ty\n"),
+        ("", "1\tx\n2\ty\n1\tz\n"),
+        ("", "1\tx\n10\ty\n"),
+        ("CSV HEADER", "a,b\n1,x\n2,\n"),
+        ("CSV", '1,x\n"-7","y z"'),
+        ("", "1\tx\n-1\t" + "y" * 200 + "\n"),
+    ],
+)
+def test_the_line_that_breaks_a_constraint_is_told(
+    server: Server, postgres_server: Postgres, options: str, data: str
+) -> None:
+    told = []
+    with both(server, postgres_server) as clients:
+        for client in clients:
+            client.execute("CREATE TABLE t (a integer PRIMARY KEY CHECK (a > 0), b text NOT NULL)")
+            client.execute("INSERT INTO t VALUES (10, 'here')")
+            with (
+                pytest.raises(psycopg.IntegrityError) as refused,
+                client.cursor().copy(f"COPY t FROM STDIN {options}") as copy,
+            ):
+                copy.write(data)
+            told.append((refused.value.sqlstate, refused.value.diag.context))
+    assert told[0] == told[1]
+
+
+def test_no_line_is_told_where_a_row_has_several(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True) as client:
+        client.execute("CREATE TABLE t (a integer CHECK (a > 0), b text)")
+        with (
+            pytest.raises(psycopg.IntegrityError) as refused,
+            client.cursor().copy("COPY t FROM STDIN CSV") as copy,
+        ):
+            copy.write('1,"x\ny"\n-1,z\n')
+        assert refused.value.diag.context is None

@@ -150,15 +150,26 @@ def test_functions_of_names_that_are_no_literals(served: Server, both: Postgres)
         "SELECT 'int4eq'::regproc, 'int4eq(integer, int4)'::regprocedure, '=(int4,integer)'::regoperator",
         "SELECT '-(NONE,int4)'::regoperator::oid, 65::regprocedure, 96::regoperator, 'trigger'::regtype",
         "SELECT typinput::oid, oid::int8, typname::text FROM pg_type WHERE oid = 23",
+        "SELECT t.typname, t.typtype, t.typrelid::regclass::text, e.typname, format_type(t.oid, -1),"
+        "t.oid::regtype::text, t.typcategory, t.typinput::text FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem "
+        "WHERE t.typname IN ('customers', '_customers', 'big', '_big', 'totals') ORDER BY 1",
+        "SELECT relname, reltype <> 0, pg_type_is_visible(reltype) FROM pg_class "
+        "WHERE relname IN ('customers', 'orders', 'by_name', 'totals') ORDER BY 1",
+        "SELECT 'customers'::regtype::text, 'sales.orders[]'::regtype::text",
         "SELECT * FROM pg_options_to_table(ARRAY['a=b=c', 'd'])",
         "SELECT * FROM pg_partition_tree('customers'::regclass)",
         "SELECT pg_size_pretty(sum(x)) FROM (VALUES (20000::bigint), (3)) AS t (x)",
         "SELECT tableoid::regclass, count(*) FROM pg_am WHERE pg_am.tableoid = 2601 AND amname = 'heap' GROUP BY 1",
         "SELECT a.*, b.tableoid FROM (SELECT 1 AS x) a LEFT JOIN pg_am b ON false",
     )
+    typed = ("SELECT typname::text, oid::int8, typname, typtype::text, typlen FROM pg_type WHERE oid = 23",)
     with psycopg.connect(dsn(served), autocommit=True) as ours, both.connect() as referee:
-        for one in questions:
-            assert ours.execute(one.encode()).fetchall() == referee.execute(one.encode()).fetchall(), one
+        for one in (*questions, *typed):
+            found, expected = ours.execute(one.encode()), referee.execute(one.encode())
+            if one in typed:
+                codes, known = ([column.type_code for column in each.description or ()] for each in (found, expected))
+                assert codes == known, one
+            assert found.fetchall() == expected.fetchall(), one
         for wrong in (
             "SELECT current_setting(name) FROM (VALUES ('nothing.here')) AS t (name)",
             "SELECT 'int4eq(text)'::regprocedure",

@@ -301,6 +301,152 @@ ODBC = {
     "a temporary table": 'CREATE LOCAL TEMPORARY TABLE "#Tableau_1" ("COL" INTEGER NOT NULL) ON COMMIT PRESERVE ROWS',
     "and none": 'DROP TABLE "#Tableau_1"',
 }
+NPGSQL = {
+    "types": """
+SELECT ns.nspname, t.typname, t.typtype, t.typnotnull, t.elemtypname FROM (SELECT typ.oid, typ.typnamespace,
+typ.typname, typ.typtype, typ.typrelid, typ.typnotnull, typ.relkind, elemtyp.oid AS elemtypoid, elemtyp.typname AS
+elemtypname, elemcls.relkind AS elemrelkind, CASE WHEN elemproc.proname='array_recv' THEN 'a' ELSE elemtyp.typtype
+END AS elemtyptype, typ.typcategory FROM (SELECT typ.oid, typnamespace, typname, typrelid, typnotnull, relkind,
+typelem AS elemoid, CASE WHEN proc.proname='array_recv' THEN 'a' ELSE typ.typtype END AS typtype, CASE WHEN
+proc.proname='array_recv' THEN typ.typelem WHEN typ.typtype='r' THEN rngsubtype WHEN typ.typtype='m' THEN (SELECT
+rngtypid FROM pg_range WHERE rngmultitypid = typ.oid) WHEN typ.typtype='d' THEN typ.typbasetype END AS elemtypoid ,
+typ.typcategory FROM pg_type AS typ LEFT JOIN pg_class AS cls ON (cls.oid = typ.typrelid) LEFT JOIN pg_proc AS proc
+ON proc.oid = typ.typreceive LEFT JOIN pg_range ON (pg_range.rngtypid = typ.oid)) AS typ LEFT JOIN pg_type AS
+elemtyp ON elemtyp.oid = elemtypoid LEFT JOIN pg_class AS elemcls ON (elemcls.oid = elemtyp.typrelid) LEFT JOIN
+pg_proc AS elemproc ON elemproc.oid = elemtyp.typreceive) AS t JOIN pg_namespace AS ns ON (ns.oid = typnamespace)
+WHERE (typtype IN ('b', 'r', 'm', 'e', 'd') OR (typtype = 'c' AND relkind='c') OR (typtype = 'p' AND typname IN
+('record', 'void', 'unknown')) OR (typtype = 'a' AND (elemtyptype IN ('b', 'r', 'm', 'e', 'd') OR (elemtyptype = 'p'
+AND elemtypname IN ('record', 'void')) OR (elemtyptype = 'c' AND elemrelkind='c')))) AND typname IN
+('int4','_int4','_text','mood','_mood') ORDER BY CASE WHEN typtype IN ('b', 'e', 'p') THEN 0 WHEN typtype = 'c' THEN
+1 WHEN typtype = 'r' THEN 2 WHEN typtype = 'm' THEN 3 WHEN typtype = 'd' AND elemtyptype <> 'a' THEN 4 WHEN typtype
+= 'a' THEN 5 ELSE 6 END, 2""",
+    "rows": """
+SELECT typ.oid, att.attname, att.atttypid FROM pg_type AS typ JOIN pg_namespace AS ns ON (ns.oid = typ.typnamespace)
+JOIN pg_class AS cls ON (cls.oid = typ.typrelid) JOIN pg_attribute AS att ON (att.attrelid = typ.typrelid) WHERE
+(typ.typtype = 'c' AND cls.relkind='c') AND attnum > 0 AND NOT attisdropped ORDER BY typ.oid, att.attnum""",
+    "labels": """
+SELECT typname, enumlabel FROM pg_enum JOIN pg_type ON pg_type.oid=enumtypid ORDER BY 1, enumsortorder""",
+}
+RAILS = {
+    "types": """
+SELECT t.oid, t.typname, t.typelem, t.typdelim, t.typinput, r.rngsubtype, t.typtype, t.typbasetype FROM pg_type as t
+LEFT JOIN pg_range as r ON oid = rngtypid WHERE t.typname IN ('int2', 'int4', 'int8', 'oid', 'float4', 'float8',
+'numeric', 'bool', 'timestamp', 'timestamptz') ORDER BY 1""",
+    "arrays": """
+SELECT t.oid, t.typname, t.typelem, t.typdelim, t.typinput, r.rngsubtype, t.typtype, t.typbasetype FROM pg_type as t
+LEFT JOIN pg_range as r ON oid = rngtypid WHERE t.typinput =
+'array_in(cstring,oid,integer)'::regprocedure AND t.typelem IN (16, 17, 20) ORDER BY 1""",
+    "columns": """
+SELECT a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid), a.attnotnull, a.atttypid,
+a.atttypmod, c.collname, col_description(a.attrelid, a.attnum) AS comment, attidentity AS identity, attgenerated as
+attgenerated FROM pg_attribute a LEFT JOIN pg_attrdef d ON a.attrelid = d.adrelid AND a.attnum = d.adnum LEFT JOIN
+pg_type t ON a.atttypid = t.oid LEFT JOIN pg_collation c ON a.attcollation = c.oid AND a.attcollation <>
+t.typcollation WHERE a.attrelid = '"customers"'::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum""",
+    "primary key": """
+SELECT a.attname FROM (SELECT indrelid, indkey, generate_subscripts(indkey, 1) idx FROM pg_index WHERE indrelid =
+'"sales"."orders"'::regclass AND indisprimary) i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum =
+i.indkey[i.idx] ORDER BY i.idx""",
+    "indexes": """
+SELECT distinct i.relname, d.indisunique, d.indkey, pg_get_indexdef(d.indexrelid), pg_catalog.obj_description(i.oid,
+'pg_class') AS comment, d.indisvalid, ARRAY( SELECT pg_get_indexdef(d.indexrelid, k + 1, true) FROM
+generate_subscripts(d.indkey, 1) AS k ORDER BY k ) AS columns FROM pg_class t INNER JOIN pg_index d ON t.oid =
+d.indrelid INNER JOIN pg_class i ON d.indexrelid = i.oid LEFT JOIN pg_namespace n ON n.oid = t.relnamespace WHERE
+i.relkind IN ('i', 'I') AND d.indisprimary = 'f' AND t.relname = 'customers' AND n.nspname = ANY
+(current_schemas(false)) ORDER BY i.relname""",
+    "relations": """
+SELECT c.relname FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ANY
+(current_schemas(false)) AND c.relkind IN ('r','v','m','p','f') ORDER BY 1""",
+    "foreign keys": """
+SELECT t2.oid::regclass::text AS to_table, a1.attname AS column, a2.attname AS primary_key, c.conname AS name,
+c.confupdtype AS on_update, c.confdeltype AS on_delete, c.convalidated AS valid, c.condeferrable AS deferrable,
+c.condeferred AS deferred, c.conkey, c.confkey, c.conrelid, c.confrelid FROM pg_constraint c JOIN pg_class t1 ON
+c.conrelid = t1.oid JOIN pg_class t2 ON c.confrelid = t2.oid JOIN pg_attribute a1 ON a1.attnum = c.conkey[1] AND
+a1.attrelid = t1.oid JOIN pg_attribute a2 ON a2.attnum = c.confkey[1] AND a2.attrelid = t2.oid JOIN pg_namespace t3
+ON c.connamespace = t3.oid WHERE c.contype = 'f' AND t1.relname = 'customers' ORDER BY c.conname""",
+    "enumerations": """
+SELECT type.typname AS name, n.nspname AS schema, array_agg(enum.enumlabel ORDER BY enum.enumsortorder) AS value
+FROM pg_enum AS enum JOIN pg_type AS type ON (type.oid = enum.enumtypid) JOIN pg_namespace n ON type.typnamespace =
+n.oid WHERE n.nspname = 'sales' GROUP BY type.OID, n.nspname, type.typname""",
+}
+DJANGO = {
+    "relations": """
+SELECT c.relname, CASE WHEN c.relispartition THEN 'p' WHEN c.relkind IN ('m', 'v') THEN 'v' ELSE 't' END,
+obj_description(c.oid, 'pg_class') FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_namespace n ON n.oid =
+c.relnamespace WHERE c.relkind IN ('f', 'm', 'p', 'r', 'v') AND n.nspname NOT IN ('pg_catalog', 'pg_toast') AND
+pg_catalog.pg_table_is_visible(c.oid) order by 1""",
+    "columns": """
+SELECT a.attname AS column_name, NOT (a.attnotnull OR (t.typtype = 'd' AND t.typnotnull)) AS is_nullable,
+pg_get_expr(ad.adbin, ad.adrelid) AS column_default, CASE WHEN collname = 'default' THEN NULL ELSE collname END AS
+collation, a.attidentity != '' AS is_autofield, col_description(a.attrelid, a.attnum) AS column_comment FROM
+pg_attribute a LEFT JOIN pg_attrdef ad ON a.attrelid = ad.adrelid AND a.attnum = ad.adnum LEFT JOIN pg_collation co
+ON a.attcollation = co.oid JOIN pg_type t ON a.atttypid = t.oid JOIN pg_class c ON a.attrelid = c.oid JOIN
+pg_namespace n ON c.relnamespace = n.oid WHERE c.relkind IN ('f', 'm', 'p', 'r', 'v') AND c.relname = 'customers'
+AND n.nspname NOT IN ('pg_catalog', 'pg_toast') AND pg_catalog.pg_table_is_visible(c.oid) AND a.attnum > 0 ORDER BY
+a.attnum""",
+    "sequences": """
+SELECT s.relname AS sequence_name, a.attname AS colname FROM pg_class s JOIN pg_depend d ON d.objid = s.oid AND
+d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass JOIN pg_attribute a ON d.refobjid =
+a.attrelid AND d.refobjsubid = a.attnum JOIN pg_class tbl ON tbl.oid = d.refobjid AND tbl.relname = 'orders' WHERE
+s.relkind = 'S'""",
+    "constraints": """
+SELECT c.conname, array(SELECT attname FROM unnest(c.conkey) WITH ORDINALITY cols(colid, arridx) JOIN pg_attribute
+AS ca ON cols.colid = ca.attnum WHERE ca.attrelid = c.conrelid ORDER BY cols.arridx), c.contype, (SELECT fkc.relname
+|| '.' || fka.attname FROM pg_attribute AS fka JOIN pg_class AS fkc ON fka.attrelid = fkc.oid WHERE fka.attrelid =
+c.confrelid AND fka.attnum = c.confkey[1]), cl.reloptions FROM pg_constraint AS c JOIN pg_class AS cl ON c.conrelid
+= cl.oid WHERE cl.relname = 'customers' AND pg_catalog.pg_table_is_visible(cl.oid) ORDER BY 1""",
+    "indexes": """
+SELECT indexname, array_agg(attname ORDER BY arridx), indisunique, indisprimary, array_agg(ordering ORDER BY
+arridx), amname, exprdef, s2.attoptions FROM (SELECT c2.relname as indexname, idx.*, attr.attname, am.amname, CASE
+WHEN idx.indexprs IS NOT NULL THEN pg_get_indexdef(idx.indexrelid) END AS exprdef, CASE am.amname WHEN 'btree' THEN
+CASE (option & 1) WHEN 1 THEN 'DESC' ELSE 'ASC' END END as ordering, c2.reloptions as attoptions FROM (SELECT * FROM
+pg_index i, unnest(i.indkey, i.indoption) WITH ORDINALITY koi(key, option, arridx)) idx LEFT JOIN pg_class c ON
+idx.indrelid = c.oid LEFT JOIN pg_class c2 ON idx.indexrelid = c2.oid LEFT JOIN pg_am am ON c2.relam = am.oid LEFT
+JOIN pg_attribute attr ON attr.attrelid = c.oid AND attr.attnum = idx.key WHERE c.relname = 'customers' AND
+pg_catalog.pg_table_is_visible(c.oid)) s2 GROUP BY indexname, indisunique, indisprimary, amname, exprdef, attoptions
+order by 1""",
+}
+PRISMA = {
+    "indexes": """
+WITH rawindex AS (SELECT indrelid, indexrelid, indisunique, indisprimary, unnest(indkey) AS indkeyid,
+generate_subscripts(indkey, 1) AS indkeyidx, unnest(indclass) AS indclass, unnest(indoption) AS indoption FROM
+pg_index WHERE indpred IS NULL AND NOT indisexclusion) SELECT schemainfo.nspname AS namespace, indexinfo.relname AS
+index_name, tableinfo.relname AS table_name, columninfo.attname AS column_name, rawindex.indisunique AS is_unique,
+rawindex.indisprimary AS is_primary_key, rawindex.indkeyidx AS column_index, opclass.opcname AS opclass,
+opclass.opcdefault AS opcdefault, indexaccess.amname AS index_algo, CASE rawindex.indoption & 1 WHEN 1 THEN 'DESC'
+ELSE 'ASC' END AS column_order, CASE rawindex.indoption & 2 WHEN 2 THEN true ELSE false END AS nulls_first,
+pc.condeferrable AS condeferrable, pc.condeferred AS condeferred FROM rawindex INNER JOIN pg_class AS tableinfo ON
+tableinfo.oid = rawindex.indrelid INNER JOIN pg_class AS indexinfo ON indexinfo.oid = rawindex.indexrelid INNER JOIN
+pg_namespace AS schemainfo ON schemainfo.oid = tableinfo.relnamespace LEFT JOIN pg_attribute AS columninfo ON
+columninfo.attrelid = tableinfo.oid AND columninfo.attnum = rawindex.indkeyid INNER JOIN pg_am AS indexaccess ON
+indexaccess.oid = indexinfo.relam LEFT JOIN pg_opclass AS opclass ON opclass.oid = rawindex.indclass LEFT JOIN
+pg_constraint pc ON rawindex.indexrelid = pc.conindid AND pc.contype <> 'f' WHERE schemainfo.nspname = ANY
+(ARRAY['public','sales']) ORDER BY namespace, table_name, index_name, column_index""",
+    "columns": """
+SELECT oid.namespace, info.table_name, info.column_name, format_type(att.atttypid, att.atttypmod) as formatted_type,
+info.numeric_precision, info.numeric_scale, info.numeric_precision_radix, info.datetime_precision, info.data_type,
+info.udt_schema as type_schema_name, info.udt_name as full_data_type, pg_get_expr(attdef.adbin, attdef.adrelid) AS
+column_default, info.is_nullable, info.is_identity, info.character_maximum_length, col_description(att.attrelid,
+ordinal_position) AS description FROM information_schema.columns info JOIN pg_attribute att ON att.attname =
+info.column_name JOIN (SELECT pg_class.oid, relname, pg_namespace.nspname as namespace FROM pg_class JOIN
+pg_namespace on pg_namespace.oid = pg_class.relnamespace AND pg_namespace.nspname = ANY ( ARRAY['public','sales'] )
+WHERE reltype > 0) as oid ON oid.oid = att.attrelid AND relname = info.table_name AND namespace = info.table_schema
+LEFT OUTER JOIN pg_attrdef attdef ON attdef.adrelid = att.attrelid AND attdef.adnum = att.attnum AND table_schema =
+namespace WHERE info.table_name = 'customers' AND table_schema = ANY ( ARRAY['public','sales'] ) ORDER BY namespace,
+table_name, ordinal_position""",
+    "tables": """
+SELECT tbl.relname AS table_name, namespace.nspname as namespace, (tbl.relhassubclass and tbl.relkind = 'p') as
+is_partition, (tbl.relhassubclass and tbl.relkind = 'r') as has_subclass, tbl.relrowsecurity as
+has_row_level_security, reloptions, obj_description(tbl.oid, 'pg_class') as description FROM pg_class AS tbl INNER
+JOIN pg_namespace AS namespace ON namespace.oid = tbl.relnamespace WHERE ( tbl.relkind = 'r' OR tbl.relkind = 'p')
+AND namespace.nspname = ANY (ARRAY['public','sales']) ORDER BY namespace, table_name""",
+    "constraints": """
+SELECT constr.conname AS constraint_name, table_.relname AS table_name, schema_.nspname AS namespace,
+constr.contype::char as constraint_type, pg_get_constraintdef(constr.oid) AS constraint_definition,
+constr.condeferrable as is_deferrable, constr.condeferred as is_deferred FROM pg_constraint constr JOIN pg_class AS
+table_ ON constr.conrelid = table_.oid JOIN pg_namespace AS schema_ ON schema_.oid = table_.relnamespace WHERE
+schema_.nspname = ANY (ARRAY['public','sales']) AND constr.contype NOT IN ('p','u','f') ORDER BY namespace,
+table_name""",
+}
 TOOLS = {
     "Metabase": METABASE,
     "Superset": SUPERSET,
@@ -308,4 +454,8 @@ TOOLS = {
     "pgAdmin": PGADMIN,
     "Grafana": GRAFANA,
     "ODBC": ODBC,
+    "Npgsql": NPGSQL,
+    "Rails": RAILS,
+    "Django": DJANGO,
+    "Prisma": PRISMA,
 }

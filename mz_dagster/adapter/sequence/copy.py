@@ -23,6 +23,7 @@ from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.compute import StoredRows
 from mz_dagster.compute.snapshot.stored_rows import constant
 from mz_dagster.disk import path_of
+from mz_dagster.errors import IntegrityError
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Literal
@@ -60,7 +61,11 @@ def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters)
     columns = _columns(row, names, statement)
     with zone_of(circumstances):
         found = client.receive(statement.format, columns)
-    return _copied(writes, row, table, statement, names, found, circumstances)
+    try:
+        return _copied(writes, row, table, statement, names, found.columns, circumstances)
+    except IntegrityError as error:
+        found.blame(error, statement.table.last)
+        raise
 
 
 def copy_to_client(context: Context, statement: CopyToClient, parameters: Parameters) -> Result:

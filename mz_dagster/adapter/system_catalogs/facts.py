@@ -26,7 +26,7 @@ FIRST_ID = 16384
 """PostgreSQL's first object id of what users create."""
 IDS = 1024
 """How many object ids an object of the catalog has."""
-_FIRST_SEQUENCE = 256
+_FIRST_SEQUENCE, _ROW_TYPE = 256, 1022
 OWNER_ID = 10
 """The object id of the project's owner, as PostgreSQL's first superuser."""
 #: Object ids of the schemas that are always there.
@@ -106,6 +106,11 @@ class CatalogEntry:
         return object_id(self.row.id)
 
     @property
+    def row_type(self) -> int:
+        """The object id of the type of its rows; that of arrays of them is the next one."""
+        return self.id + _ROW_TYPE
+
+    @property
     def kind(self) -> str:
         """Its `pg_class.relkind`."""
         return _RELKINDS[self.row.kind]
@@ -148,7 +153,7 @@ class CatalogEntry:
         numbered = ((self.number(column), column, identity) for column, identity in found.items())
         return tuple(
             OwnedSequence(
-                self._own_id(_FIRST_SEQUENCE + number, IDS),
+                self._own_id(_FIRST_SEQUENCE + number, _ROW_TYPE),
                 f"{self.name}_{column}_seq",
                 number,
                 self.row.columns[number - 1].type,

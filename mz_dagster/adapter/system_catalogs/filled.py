@@ -53,6 +53,7 @@ def _classes(facts: Facts) -> Iterator[Cells]:
             "oid": one.id,
             "relname": one.name,
             "relnamespace": one.schema_id,
+            "reltype": one.row_type,
             "relowner": OWNER_ID,
             "relam": 0 if one.kind == "v" else HEAP_ID,
             "relfilenode": 0 if one.kind == "v" else one.id,

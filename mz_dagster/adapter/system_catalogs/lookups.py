@@ -129,25 +129,32 @@ def _type_visibility(facts: Facts) -> Pairs:
         yield one.id, True
         if one.array:
             yield one.array, True
-    for made in facts.enumerations:
-        yield made.id, made.schema in facts.path
-        yield made.id + 1, made.schema in facts.path
+    for id, schema, _ in _made_types(facts):
+        yield id, schema in facts.path
+        yield id + 1, schema in facts.path
+
+
+def _made_types(facts: Facts) -> Iterator[tuple[int, str, str]]:
+    """Yields object id, schema and name of the types that were made, those of rows too; of arrays it is the next id."""
+    yield from ((one.id, one.schema, one.name) for one in facts.enumerations)
+    yield from ((one.row_type, one.schema, one.name) for one in facts.relations)
 
 
 def _type_texts(facts: Facts) -> Pairs:
     """Yields what the types are called that were made."""
-    for one in facts.enumerations:
-        text = quoted(one.name) if one.schema in facts.path else f"{quoted(one.schema)}.{quoted(one.name)}"
-        yield one.id, text
-        yield one.id + 1, f"{text}[]"
+    for id, schema, name in _made_types(facts):
+        text = quoted(name) if schema in facts.path else f"{quoted(schema)}.{quoted(name)}"
+        yield id, text
+        yield id + 1, f"{text}[]"
 
 
 def _type_ids(facts: Facts) -> Pairs:
     """Yields the types that were made by their names."""
-    for one in facts.enumerations:
-        yield f"{quoted(one.schema)}.{quoted(one.name)}", one.id
-    for schema in reversed(facts.path):
-        yield from ((quoted(one.name), one.id) for one in facts.enumerations if one.schema == schema)
+    made = [*_made_types(facts)]
+    for id, schema, name in made:
+        yield f"{quoted(schema)}.{quoted(name)}", id
+    for searched in reversed(facts.path):
+        yield from ((quoted(name), id) for id, schema, name in made if schema == searched)
 
 
 def _function_arguments(facts: Facts) -> Pairs:

@@ -102,7 +102,23 @@ def types(facts: Facts) -> Iterator[Mapping[str, Value]]:
             "typelem": made.id,
         }
 
+    for relation in facts.relations:
+        placed: dict[str, Value] = {"typnamespace": relation.schema_id}
+        yield {
+            **_type(relation.row_type, relation.name, -1, "C", 0, _OF_ROWS),
+            **placed,
+            "typtype": "c",
+            "typrelid": relation.id,
+            "typarray": relation.row_type + 1,
+        }
+        yield {
+            **_type(relation.row_type + 1, f"_{relation.name}", -1, "A", 0, _of_arrays("d", 0, 0)),
+            **placed,
+            "typelem": relation.row_type,
+        }
 
+
+_OF_ROWS = TypeFunctions((2290, 2291, 2402, 2403, 0, 0, 0, 0), "d", "x", False, False)
 _OF_ENUMERATIONS = TypeFunctions((3506, 3507, 3532, 3533, 0, 0, 0, 0), "i", "p", True, False)
 
 
