@@ -34,6 +34,7 @@ In the order of import:
 - `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to
   what has no history.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.
+- `kept_statements`: what is told of them and of prepared statements.
 - `maintain`: views by right of capabilities.
 - `session_settings`, `variables`, `config_calls`: which settings there are; what SET and `set_config` change.
 - `sequence`: a folder with a file for each statement, and the table of which function carries out which.
@@ -47,9 +48,10 @@ In the order of import:
 It plans nothing itself, renders nothing and writes no batch but a table's.
 
 Open to other layers beside this front door: `annotations`, `audit`, `cancelling`, `catalog_definitions`, `change_plan`,
-`checks`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`, `leading`,
-`passwords`, `prepared_statements`, `project`, `project_files`, `rebuilding`, `replica`, `result`, `session_settings`,
-`setting_values`, `settings_text`, `system_catalogs.facts`, `table_constraints`, `wire_client`.
+`checks`, `copy_lines`, `definition`, `effective_objects`, `file_ids`, `graphs`, `group_commit`, `health`,
+`kept_statements`, `leading`, `passwords`, `prepared_statements`, `project`, `project_files`, `rebuilding`, `replica`,
+`result`, `session_settings`, `setting_values`, `settings_text`, `system_catalogs.facts`, `table_constraints`,
+`wire_client`.
 """
 
 from mz_dagster.adapter.apply import NotAllApplied

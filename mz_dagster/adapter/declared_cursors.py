@@ -46,12 +46,16 @@ class DeclaredCursor:
         block: The transaction block that it was declared in.
         holds: Whether it outlives that.
         scrolls: Whether it may go back; None for as far as it can.
+        text: The statement that declared it.
+        kept_ms: When it did, in milliseconds of the wall clock.
     """
 
     result: Result
     block: Transaction | None
     holds: bool
     scrolls: bool | None
+    text: str
+    kept_ms: int
     _place: int = 0
     _come: deque[_Row] = field(default_factory=deque)
 

@@ -7,7 +7,7 @@ a lease (`KEEPER`): it goes when the session is closed or, if its process has di
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -18,6 +18,7 @@ from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.inspection import Inspection
+from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.system_catalogs import Facts, made, refused
 from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
@@ -72,6 +73,8 @@ class Names:
         self.access = Access()
         self.search_path: Callable[[], str] = lambda: PUBLIC
         self.block: Callable[[], BlockDefinitions | None] = lambda: None
+        self.kept_statements: Callable[[], Iterable[KeptStatement]] = tuple
+        self.kept_cursors: Callable[[], Iterable[KeptCursor]] = tuple
         self._temporary: dict[str, GlobalId] = {}
         self._lease: BatchWriter | None = None
         self._leasing = threading.Lock()

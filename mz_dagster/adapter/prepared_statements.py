@@ -45,9 +45,13 @@ class PreparedStatement:
         text: That as a text, with `?` for its parameters.
         places: Of each `?` the number of the parameter that stands there, from 0 on.
         types: Of its parameters; None of one whose type is left to where it stands.
+        source: The statement that has prepared it.
+        kept_ms: When it did, in milliseconds of the wall clock.
     """
 
     statement: Statement
     text: str
     places: tuple[int, ...]
     types: Sequence[ScalarType | None]
+    source: str = ""
+    kept_ms: int = 0

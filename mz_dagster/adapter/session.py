@@ -88,6 +88,8 @@ class Session:
         self._names = names or Names(engine)
         self._names.search_path = lambda: self._variables.search_path
         self._names.block = self._block_definitions
+        self._names.kept_statements = self._variables.kept_statements
+        self._names.kept_cursors = self._variables.kept_cursors
         self._queue: list[QueuedWrite] | None = None
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -12,6 +12,7 @@ from mz_dagster.adapter.access import owner_name
 from mz_dagster.adapter.activity import SessionState
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
+from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.prepared_statements import PreparedStatement
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.session_settings import LEVELS, SETTINGS, TRUTH, is_custom
@@ -151,7 +152,20 @@ class Variables:
     def _now(self) -> _Set:
         return self.engine, self.level, self.read_only, dict(self.changed)
 
-    # ---- cursors
+    # ---- prepared statements and cursors
+
+    def kept_statements(self) -> Iterator[KeptStatement]:
+        """Yields the statements that are prepared under a name."""
+        for name, one in self.prepared.items():
+            yield KeptStatement(name, one.source, one.kept_ms, one.types, from_sql=True)
+        if self.client is not None:
+            yield from self.client.kept_statements()
+
+    def kept_cursors(self) -> Iterator[KeptCursor]:
+        """Yields the cursors that are declared."""
+        for name, one in self.cursors.items():
+            scrolls = one.scrolls is not False and one.result.stream is None
+            yield KeptCursor(name, one.text, one.kept_ms, one.holds, scrolls)
 
     def cursor(self, name: str) -> DeclaredCursor:
         """Returns a cursor that was declared.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from mz_dagster.adapter.kept_statements import KeptStatement
 from mz_dagster.errors import IntegrityError
 from mz_dagster.scalars.types import Column, ScalarType
 from mz_dagster.sql import ClientFormat, Statement
@@ -102,6 +103,10 @@ class WireClient(Protocol):
         It is followed by its text with `?`, of each of which comes the number of a parameter, and what is said of their
         types.
         """
+        ...
+
+    def kept_statements(self) -> Iterator[KeptStatement]:
+        """Yields the statements that the client has prepared under a name."""
         ...
 
     def forget_prepared(self, name: str | None) -> bool:

@@ -33,6 +33,7 @@ from scramp import ScramException, ScramMechanism
 from mz_dagster.adapter import Connection, Result
 from mz_dagster.adapter.cancelling import Cancellation, StatementCancelled
 from mz_dagster.adapter.group_commit import QueuedWrite
+from mz_dagster.adapter.kept_statements import KeptStatement
 from mz_dagster.adapter.prepared_statements import DuplicateStatement, UndefinedStatement
 from mz_dagster.adapter.result import Rows, StreamedRows
 from mz_dagster.adapter.session_settings import SPELLED
@@ -41,7 +42,7 @@ from mz_dagster.catalog import RoleRow, UnknownObject
 from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.errors import Error
 from mz_dagster.scalars.types import TEXT, Column, ScalarType
-from mz_dagster.sql import ClientFormat, Insert, Select, Statement
+from mz_dagster.sql import ClientFormat, CopyFromClient, Insert, Select, Statement
 from mz_dagster.sql.parsed_texts import fragments_of
 from mz_dagster.wire.answers import (
     ProtocolViolation,
@@ -146,7 +147,7 @@ class Backend:
             if self._start():
                 self._flush()
                 self.client.settimeout(None)
-                self._received = Pipeline(self._messages(_LONGEST_MESSAGE, pauses=True))
+                self._received = Pipeline(self._messages(_LONGEST_MESSAGE, pauses=True), self._asks_for_rows)
                 self._note_idle()
                 return next(self._received) is None
         return False
@@ -537,7 +538,7 @@ class Backend:
         types = [parameter_type(id) for id in message.param_types]
         types += [None] * (statement.count - len(types))
         parsed = None if statement.is_empty else self.connection.parsed(statement.text)
-        self._prepared[message.statement] = Prepared(statement, types, parsed)
+        self._prepared[message.statement] = Prepared(statement, types, parsed, message.query, SYSTEM_CLOCK.now_ms())
 
     def _bound(self, message: messages.Bind) -> Portal:
         prepared = self._statement(message.statement)
@@ -670,6 +671,7 @@ class Backend:
         """Asks the client for the rows of COPY FROM STDIN; see `WireClient`."""
         binary = int(format.kind == "binary")
         self._send(messages.CopyInResponse(overall_format=binary, col_formats=[binary] * len(columns)))
+        self._flush()
         data = bytearray()
         self._received.forget_sync()
         for message in self._received:
@@ -753,7 +755,7 @@ class Backend:
         if by_sql is None:
             return self._prepared.get(name)
         text = ClientStatement(by_sql.text, by_sql.places, len(by_sql.types))
-        return Prepared(text, [*by_sql.types], by_sql.statement)
+        return Prepared(text, [*by_sql.types], by_sql.statement, by_sql.source, by_sql.kept_ms)
 
     def prepared_statement(
         self, name: str
@@ -764,6 +766,13 @@ class Backend:
             return None
         return found.parsed, found.statement.text, found.statement.places, found.types
 
+    def kept_statements(self) -> Iterator[KeptStatement]:
+        """Yields the statements that the protocol has prepared; see `WireClient`."""
+        for name, one in self._prepared.items():
+            if name:
+                types = one.types if one.found is None else one.found[1]
+                yield KeptStatement(name, one.source, one.kept_ms, types, from_sql=False)
+
     def _is_cursor(self, name: str) -> bool:
         """Returns whether a name is that of a cursor that SQL declared, which is a portal to PostgreSQL's clients."""
         return name not in self._portals and self.connection.cursor_columns(name) is not None
@@ -772,6 +781,10 @@ class Backend:
         portal = self._portals.pop(name, None)
         if portal is not None and portal.result is not None and portal.result.stream is not None:
             portal.result.stream.close()
+
+    def _asks_for_rows(self, execute: messages.Execute) -> bool:
+        portal = self._portals.get(execute.portal)
+        return portal is not None and isinstance(portal.prepared.parsed, CopyFromClient)
 
     def _portal(self, name: str) -> Portal:
         if name not in self._portals:

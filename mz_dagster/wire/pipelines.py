@@ -2,12 +2,13 @@
 
 A statement that a Sync follows at once is a transaction of its own, which is tried again if others were faster, and is
 sealed together with what others write. So of each Execute it has to be known what follows before it is carried out. No
-client may wait for its answer before it has sent a Flush or a Sync.
+client may wait for its answer before it has sent a Flush or a Sync, but for that of COPY FROM STDIN, for which it is
+asked for rows at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pygwire import messages
 
@@ -29,11 +30,15 @@ class Pipeline:
 
     Args:
         received: The messages; None where there is none yet.
+        asks_for_rows: Returns whether an Execute is of COPY FROM STDIN.
     """
 
-    def __init__(self, received: Iterator[messages.PGMessage | None]) -> None:
+    def __init__(
+        self, received: Iterator[messages.PGMessage | None], asks_for_rows: Callable[[messages.Execute], bool]
+    ) -> None:
         self.ends = False
         self._received = received
+        self._asks_for_rows = asks_for_rows
         self._put_off: messages.Execute | None = None
         self._next: messages.PGMessage | None = None
 
@@ -46,7 +51,7 @@ class Pipeline:
             if not isinstance(found, messages.Execute):
                 return found
             self._put_off, found = found, next(self._received)
-        if found is None:
+        if found is None and not self._asks_for_rows(self._put_off):
             return None
         execute, self._put_off, self._next = self._put_off, None, found
         self.ends = isinstance(found, messages.Sync)

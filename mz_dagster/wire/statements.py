@@ -67,12 +67,16 @@ class Prepared:
         types: The types of its parameters as far as the client has said.
         parsed: The statement; None if there is none.
         found: Of a query or an INSERT the types of its parameters, and what it meant when they were found.
+        source: Its text, as the client has written it.
+        kept_ms: When it was prepared, in milliseconds of the wall clock.
         returned: What it returns with parameters of some types, and what it meant when that was found.
     """
 
     statement: ClientStatement
     types: list[ScalarType | None]
     parsed: Statement | None
+    source: str
+    kept_ms: int
     found: tuple[Hashable, Sequence[ScalarType | None]] | None = None
     returned: tuple[Hashable, tuple[Column, ...] | None] | None = None
 

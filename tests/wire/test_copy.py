@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
+import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -284,3 +287,31 @@ def test_no_line_is_told_where_a_row_has_several(server: Server) -> None:
         ):
             copy.write('1,"x\ny"\n-1,z\n')
         assert refused.value.diag.context is None
+
+
+def test_rows_are_asked_for_before_a_sync(server: Server, postgres_server: Postgres) -> None:
+    def message(kind: bytes, body: bytes) -> bytes:
+        return kind + struct.pack("!i", len(body) + 4) + body
+
+    def kinds(stream: Any, last: bytes) -> list[bytes]:
+        found: list[bytes] = []
+        while not found or found[-1] != last:
+            found.append(stream.read(1))
+            stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
+        return found
+
+    asked = message(b"P", b"\0COPY t FROM STDIN\0\0\0") + message(b"B", b"\0" * 8) + message(b"E", b"\0" * 5)
+    told = []
+    with both(server, postgres_server) as clients:
+        for client in clients:
+            client.execute("CREATE TABLE t (a integer)")
+            with socket.socket(fileno=os.dup(client.pgconn.socket)) as raw:
+                raw.settimeout(20)
+                with raw.makefile("rwb") as stream:
+                    stream.write(asked)
+                    stream.flush()
+                    before = kinds(stream, b"G")
+                    stream.write(message(b"d", b"1\n2\n") + message(b"c", b"") + message(b"S", b""))
+                    stream.flush()
+                    told.append((before, kinds(stream, b"Z"), client.execute("SELECT sum(a) FROM t").fetchall()))
+    assert told[0] == told[1]

@@ -208,3 +208,28 @@ def test_what_it_stands_for_may_change_meanwhile(connection: Connection) -> None
     assert lost.value.sqlstate == "42P01"
     connection.execute("CREATE TABLE t (a integer)")
     assert connection.execute("EXECUTE found").fetchall() == [(0,)]
+
+
+def test_what_is_prepared_and_declared_is_told(server: Server, postgres_server: Postgres) -> None:
+    told = []
+    with psycopg.connect(dsn(server), autocommit=True) as ours, postgres_server.new_database().connect() as theirs:
+        for client in (ours, theirs):
+            client.execute("PREPARE p (integer, text) AS SELECT $1, $2, 'é'")
+            client.execute("PREPARE q AS SELECT 1")
+            client.execute("SELECT %s::integer + %s", (1, 2), prepare=True)
+            client.execute("BEGIN")
+            client.execute("DECLARE c SCROLL CURSOR FOR SELECT 1")
+            client.execute("DECLARE d NO SCROLL CURSOR WITH HOLD FOR SELECT 2")
+            asked = (
+                "SELECT name, statement, parameter_types, from_sql, prepare_time < clock_timestamp() + interval '1 s' "
+                "FROM pg_prepared_statements ORDER BY name",
+                "SELECT name, statement, is_holdable, is_binary, is_scrollable, creation_time IS NULL FROM pg_cursors "
+                "WHERE name <> '' ORDER BY name",
+            )
+            found = [client.execute(one.replace("clock_timestamp()", "now()")).fetchall() for one in asked]
+            client.execute("COMMIT")
+            client.execute("DEALLOCATE p")
+            after = "SELECT array_agg(name ORDER BY name) FROM {}"
+            found += [client.execute(after.format(one)).fetchall() for one in ("pg_prepared_statements", "pg_cursors")]
+            told.append(found)
+    assert told[0] == told[1]

@@ -26,7 +26,9 @@ def declare(context: Context, statement: Declare, parameters: Parameters) -> Res
     if statement.name in variables.cursors:
         raise DuplicateCursor(f'cursor "{statement.name}" already exists', hint="CLOSE it, or choose another name.")
     result = queried(context, statement.query, parameters)
-    cursor = DeclaredCursor(result, variables.transaction, statement.holds, statement.scrolls)
+    cursor = DeclaredCursor(
+        result, variables.transaction, statement.holds, statement.scrolls, statement.text, context.engine.clock.now_ms()
+    )
     variables.declare(statement.name, cursor)
     return Result("DECLARE CURSOR")
 

@@ -37,7 +37,8 @@ def prepare(context: Context, statement: Prepare, _: Parameters) -> Result:
         raise DuplicateStatement.named(name)
     said = [one and looked_up(one, resolve, statement.offset + 1) for one in statement.types]
     types = parameter_types(context, statement.prepared, statement.places, said)
-    prepared = PreparedStatement(statement.prepared, statement.prepared.text, statement.places, types)
+    text, now_ms = statement.prepared.text, context.engine.clock.now_ms()
+    prepared = PreparedStatement(statement.prepared, text, statement.places, types, statement.text, now_ms)
     context.variables.prepared[name] = prepared
     return Result("PREPARE")
 

@@ -126,6 +126,11 @@ pg_stat_user_tables 0
     n_mod_since_analyze:int8? n_ins_since_vacuum:int8? last_vacuum:timestamptz? last_autovacuum:timestamptz?
     last_analyze:timestamptz? last_autoanalyze:timestamptz? vacuum_count:int8? autovacuum_count:int8?
     analyze_count:int8? autoanalyze_count:int8?
+pg_prepared_statements 0
+    name:text? statement:text? prepare_time:timestamptz? parameter_types:regtype[]? from_sql:bool? generic_plans:int8?
+    custom_plans:int8?
+pg_cursors 0
+    name:text? statement:text? is_holdable:bool? is_binary:bool? is_scrollable:bool? creation_time:timestamptz?
 pg_tablespace 1213
     oid:oid spcname:name spcowner:oid spcacl:aclitem[]? spcoptions:text[]?
 pg_language 2612

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 from mz_dagster.adapter.activity import Activity
+from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import EVERYBODY, LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow
 from mz_dagster.errors import InternalError
@@ -351,6 +352,16 @@ class SessionNames(Protocol):
 
     def definition_text(self, row: ObjectRow) -> str:
         """Returns the statement that would create one anew."""
+        ...
+
+    @property
+    def kept_statements(self) -> Callable[[], Iterable[KeptStatement]]:
+        """What yields the session's prepared statements."""
+        ...
+
+    @property
+    def kept_cursors(self) -> Callable[[], Iterable[KeptCursor]]:
+        """What yields the session's cursors."""
         ...
 
 

@@ -28,7 +28,7 @@ from mz_dagster.adapter.system_catalogs.postgres_operators import (
 )
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import type_id
-from mz_dagster.scalars.types import BOOL, INT8, Column, Kind
+from mz_dagster.scalars.types import BOOL, INT8, TEXT, Column, Kind
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.statements import CheckConstraint
@@ -559,6 +559,30 @@ def _activity(facts: Facts) -> Iterator[Cells]:
         }
 
 
+def _prepared(facts: Facts) -> Iterator[Cells]:
+    """Yields the session's prepared statements; how often each was planned is not counted."""
+    for one in facts.names.kept_statements():
+        yield {
+            "name": one.name,
+            "statement": one.text,
+            "prepare_time": moment(one.kept_ms),
+            "parameter_types": tuple(facts.type_id(type_ or TEXT) for type_ in one.types),
+            "from_sql": one.from_sql,
+        }
+
+
+def _cursors(facts: Facts) -> Iterator[Cells]:
+    for one in facts.names.kept_cursors():
+        yield {
+            "name": one.name,
+            "statement": one.text,
+            "is_holdable": one.holds,
+            "is_binary": False,
+            "is_scrollable": one.scrolls,
+            "creation_time": moment(one.kept_ms),
+        }
+
+
 def _tablespaces(facts: Facts) -> Iterator[Cells]:
     yield {"oid": TABLESPACE_ID, "spcname": "pg_default", "spcowner": OWNER_ID}
 
@@ -593,6 +617,8 @@ FILLED: Mapping[str, Rows] = {
     "pg_opclass": operator_classes,
     "pg_operator": operators,
     "pg_opfamily": operator_families,
+    "pg_cursors": _cursors,
+    "pg_prepared_statements": _prepared,
     "pg_proc": functions,
     "pg_rewrite": _rewrites,
     "pg_roles": _roles,
