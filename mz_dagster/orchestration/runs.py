@@ -128,3 +128,10 @@ def _assets_of(run: dg.DagsterRun, repository: dg.RepositoryDefinition | None) -
     if repository is None or not repository.has_job(run.job_name):
         return frozenset()
     return frozenset(repository.get_job(run.job_name).asset_layer.selected_asset_keys)
+
+
+def checks_of(repository: dg.RepositoryDefinition | None, job: str) -> list[dg.AssetCheckKey]:
+    """Returns the asset checks that a job makes."""
+    if repository is None or not repository.has_job(job):
+        return []
+    return sorted(repository.get_job(job).asset_layer.asset_graph.asset_check_keys)

@@ -44,7 +44,7 @@ from mz_dagster.orchestration.recording import (
     unrecorded,
 )
 from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, attempts_of, is_over, live_run
+from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, attempts_of, checks_of, is_over, live_run
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of, tick_of
 
 #: How many materializations one evaluation records; Dagster gives a sensor a minute, and each takes some milliseconds.
@@ -97,7 +97,7 @@ def build_frontier_sensor(
             until = engine.clock.monotonic_ms() + 1000 * (_WATCH_S if _may_watch(context) else 0)
             while True:
                 arrivals = engine.arrivals(chosen)
-                result, live = _evaluate(context, engine, chosen)
+                result, live = _evaluate(context, engine, chosen, job.name)
                 if _requests_runs(result) or not _arrives_before(context.instance, engine, arrivals, live, until):
                     return result
 
@@ -169,7 +169,9 @@ def _arrives_before(
     return False
 
 
-def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) -> tuple[dg.SensorResult, str | None]:
+def _evaluate(
+    context: dg.SensorEvaluationContext, engine: Engine, timeline: str, job: str
+) -> tuple[dg.SensorResult, str | None]:
     """Returns what to do, and which run is live."""
     instance = context.instance
     specs = asset_specs(context.repository_def, engine, timeline)
@@ -218,7 +220,8 @@ def _evaluate(context: dg.SensorEvaluationContext, engine: Engine, timeline: str
     if open_ticks:
         before = attempts_of(instance, timeline, partition_key(open_ticks[-1]))
         if before is None or before.again_at <= now_s or healed:
-            request = _request(timeline, open_ticks, asset_rows(engine, specs))
+            checks = checks_of(context.repository_def, job)
+            request = _request(timeline, open_ticks, asset_rows(engine, specs), checks)
         else:
             at = datetime.fromtimestamp(before.again_at, UTC)
             reason = (
@@ -244,24 +247,31 @@ def _raise_if_alone(context: dg.SensorEvaluationContext, failure: Error | None, 
     context.log.error(str(failure))
 
 
-def _request(timeline: str, ticks: Sequence[int], assets: Mapping[dg.AssetKey, CollectionRow]) -> dg.RunRequest:
+def _request(
+    timeline: str,
+    ticks: Sequence[int],
+    assets: Mapping[dg.AssetKey, CollectionRow],
+    checks: Sequence[dg.AssetCheckKey],
+) -> dg.RunRequest:
     """Returns the request for one run over the open ticks.
 
-    It selects the assets that are behind, all others being finished. Its ticks are those at which every selected asset
+    It selects the assets that are behind, all others being finished, with those of the job's `checks` that are theirs:
+    Dagster would take along whatever checks them, an audit, too. Its ticks are those at which every selected asset
     is behind, so that no asset is materialized twice at a tick; at the ones before, at which only some are, the run's
     step makes the others readable, too, and they are recorded afterwards.
     """
     behind = {key: row for key, row in assets.items() if row.upper.less_equal(ticks[-1])}
     # What is no asset is stepped by a run of all: where only such is behind, and where all assets are.
     selection = sorted(behind) if 0 < len(behind) < len(assets) else None
+    of_these = None if selection is None else [check for check in checks if check.asset_key in behind]
     keys = [partition_key(tick) for tick in ticks if all(row.upper.less_equal(tick) for row in behind.values())]
     if not behind:
         keys = keys[-1:]
     tags = {TIMELINE_TAG: timeline, TICK_TAG: keys[-1]}
     if len(keys) == 1:
-        return dg.RunRequest(partition_key=keys[0], tags=tags, asset_selection=selection)
+        return dg.RunRequest(partition_key=keys[0], tags=tags, asset_selection=selection, asset_check_keys=of_these)
     tags |= {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
-    return dg.RunRequest(tags=tags, asset_selection=selection)
+    return dg.RunRequest(tags=tags, asset_selection=selection, asset_check_keys=of_these)
 
 
 def _failing(engine: Engine, timeline: str) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from mz_dagster import Project
+from mz_dagster import Project, build_frontier_sensor, build_mz_asset_checks, step_selection
 from mz_dagster.adapter import Engine, Session
 from mz_dagster.orchestration import partition_key, partitions_of
+from mz_dagster.orchestration.drive import drive
 
 
 def execute(
@@ -68,3 +69,27 @@ def test_before_the_first_tick_there_is_nothing_to_do(
     result = execute(defs, instance)
     assert result.success
     assert materialized(result) == {}
+
+
+def test_a_run_of_what_is_behind_takes_only_checks_of_the_job_along(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    """Dagster takes every check of a selected asset along, those that compute a view once more, too."""
+    (stepped,) = (one for one in defs.assets or () if isinstance(one, dg.AssetsDefinition))
+    job = dg.define_asset_job("step", selection=step_selection(stepped), executor_def=dg.in_process_executor)
+    audited = dg.Definitions(
+        assets=[stepped],
+        asset_checks=[build_mz_asset_checks(quiet)],
+        jobs=[job],
+        sensors=[build_frontier_sensor(quiet, job)],
+        resources=defs.resources,
+    )
+    arrive(quiet, 1000)
+    execute(defs, instance, ["a"])
+    assert drive(audited, instance, ticks=1, on_run=lambda run: None) == 1
+    (last,) = instance.get_run_records(limit=1)
+    told = instance.all_logs(last.dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+    found = [one.get_dagster_event().asset_check_evaluation_data for one in told]
+    assert {one.asset_key.to_user_string() for one in found} == {"b", "doubled"}
+    assert {one.check_name for one in found} == {spec.name for spec in stepped.check_specs}
+    assert engine.catalog.collection(engine.collection_of("doubled")).is_readable_at(1000)
