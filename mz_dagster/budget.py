@@ -83,6 +83,18 @@ def _ingested_bytes() -> int:
     return min(_memory() >> 2, 320_000_000)
 
 
+def _loaded_bytes() -> int:
+    return min(_memory() << 2, 8_000_000_000)
+
+
+def _spilled_bytes() -> int:
+    return min(_memory() >> 6, 16_000_000)
+
+
+def _streamed_bytes() -> int:
+    return min(_memory() >> 4, 1 << 28)
+
+
 def _inlined_memory() -> int:
     return min(_memory() >> 5, 1 << 26)
 
@@ -163,7 +175,15 @@ class Budget:
         small_rows: A collection of more updates is read and merged by Spark.
         ingested_bytes: Files of a source with more in a step are decoded by Spark: a fourth of memory, at most 320 MB.
         ingested_rows: And so are Parquet files of more rows, which hardly take a byte each where they are alike.
-        text_bytes: Of a file of more lines so many bytes are decoded at a time, which take six times as much meanwhile.
+        loaded_bytes: In a first load, of which records are not in memory at once, files with more are: four times what
+            memory has, at most 8 GB, which take five minutes. Spark begins sooner with many files and many processors;
+            of one file of 2.4 GB of keyed JSON lines the heap of 4 GiB was full.
+        loaded_rows: And so are Parquet files of more rows.
+        spilled_bytes: Of files of a first load with more, records go to disk while they are decoded, and their updates
+            are made and written portion by portion.
+        streamed_bytes: What comes portion by portion is written once it has so many bytes in memory, at most 256 MiB.
+        text_bytes: Of a file of more lines so many bytes are decoded at a time, which take six times as much meanwhile;
+            a Parquet file of more is read where it is.
         searched_rows: In more updates a lookup by key is Spark's, whose two jobs are faster then.
         young_rows: More updates than this are not merged in this process, after a step or when they are quiet.
         merged_parts: A merge takes so many batches together at least, so that a shard of a commit a second is not
@@ -271,6 +291,10 @@ class Budget:
     small_rows: int = 100_000
     ingested_bytes: int = field(default_factory=_ingested_bytes)
     ingested_rows: int = 1_000_000
+    loaded_bytes: int = field(default_factory=_loaded_bytes)
+    loaded_rows: int = 10_000_000
+    spilled_bytes: int = field(default_factory=_spilled_bytes)
+    streamed_bytes: int = field(default_factory=_streamed_bytes)
     text_bytes: int = 8_000_000
     searched_rows: int = 400_000
     young_rows: int = 100_000
@@ -368,6 +392,8 @@ _HERE = (
     "small_rows",
     "ingested_bytes",
     "ingested_rows",
+    "loaded_bytes",
+    "loaded_rows",
     "searched_rows",
 )
 #: Of these, how many rows are in memory at once.

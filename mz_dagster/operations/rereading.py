@@ -129,7 +129,7 @@ def _reread(
         ingested_again(row, source, bindings, spark, memory) as updates,
         BatchWriter(engine.catalog, holder=engine.holder, ttl_ms=engine.project.lease_ms) as writer,
     ):
-        shards: Shards[Any] = engine.shards if isinstance(updates, pa.Table) else spark.open()[1]
+        shards: Shards[Any] = engine.shards if isinstance(updates, pa.Table | pa.RecordBatchReader) else spark.open()[1]
         batch, stats = writer.write(shards, row, lower, row.upper, updates)
         done = engine.catalog.replace_all(row.id, batch, stats, lead)
     if not isinstance(done, Replaced):

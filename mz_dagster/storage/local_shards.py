@@ -32,12 +32,12 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.errors import DamageError, Error
+from mz_dagster.errors import DamageError
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
@@ -141,7 +141,7 @@ class LocalShards:
     ) -> BatchStats:
         """Writes an update frame under a fresh batch id, never in buckets; see `Shards.append`.
 
-        A reader of frames is written portion by portion, so that all of them need not fit memory.
+        A reader of frames is written part by part, each in its own commit, so that all of them need not fit memory.
         """
         if isinstance(frame, pa.RecordBatchReader):
             return self._streamed(collection, batch, frame, interval)
@@ -157,25 +157,17 @@ class LocalShards:
     def _streamed(
         self, collection: CollectionRow, batch: BatchId, frames: pa.RecordBatchReader, interval: Interval | None
     ) -> BatchStats:
-        failed: list[Error] = []
-
-        def stored() -> Iterator[pa.RecordBatch]:
-            try:
-                for one in frames:
-                    table = _in_batch(_stored(pa.Table.from_batches([one]), collection), batch)
-                    yield from table.combine_chunks().to_batches()
-            except Error as error:  # Rust would make a text of it
-                failed.append(error)
-                raise
-
+        # Its own reader of frames, deltalake's, reads on while it writes, and all that waits is in memory.
         self.create(collection)
-        schema = _in_batch(_stored(frames.schema.empty_table(), collection), batch).schema
-        reader = pa.RecordBatchReader.from_batches(schema, stored())
+        shard = collection.shard
         try:
-            return self._append(collection, batch, reader, interval, is_newest=True)
+            with self.draft(collection) as draft, self.place.drafted(shard, draft, is_newest=True) as table:
+                if table is None:
+                    raise FileNotFoundError("there is no table")
+                for part in _parts(frames, budget().streamed_bytes):
+                    _add(table, _in_batch(_stored(part, collection), batch))
+                return settled_stats(self.place, shard, draft, table, batch, interval)
         except (DeltaError, OSError) as error:
-            if failed:
-                raise failed[0] from error
             raise self._unavailable("append to", collection.shard, error) from error
 
     def inline(self, collection: CollectionRow, frame: pa.Table, interval: Interval | None = None) -> BatchStats | None:
@@ -597,7 +589,7 @@ class LocalShards:
         self,
         collection: CollectionRow,
         batch: BatchId,
-        data: pa.Table | pa.RecordBatchReader,
+        data: pa.Table,
         interval: Interval | None,
         *,
         is_newest: bool,
@@ -606,19 +598,9 @@ class LocalShards:
         with self.draft(collection) as draft, self.place.drafted(shard, draft, is_newest=is_newest) as table:
             if table is None:
                 raise FileNotFoundError("there is no table")
-            known = {one.name for one in table.schema().fields}
-            write_deltalake(
-                table,
-                data,
-                mode="append",
-                # A table from before has no columns for short numerics.
-                schema_mode=None if known.issuperset(data.schema.names) else "merge",
-                commit_properties=_RETRIES,
-                writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
-            )
+            _add(table, data)
             stats = settled_stats(self.place, shard, draft, table, batch, interval)
-        is_whole = isinstance(data, pa.Table) and stats.rows == len(data)
-        if stats.file_list is not None and len(stats.file_list) == 1 and is_whole:
+        if stats.file_list is not None and len(stats.file_list) == 1 and stats.rows == len(data):
             (file,) = stats.file_list
             if file.hash is not None:
                 self._hot.keep(HotFile(shard, file.path, file.hash), data.drop_columns([BATCH, BUCKET]))
@@ -697,6 +679,34 @@ def new_table(collection: CollectionRow) -> NewTable:
     ]
     properties = {**TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": skipping_columns(collection.columns)}
     return NewTable(pa.schema(fields), properties)
+
+
+def _add(table: DeltaTable, data: pa.Table) -> None:
+    """Writes rows into files of a table, and commits these."""
+    known = {one.name for one in table.schema().fields}
+    write_deltalake(
+        table,
+        data,
+        mode="append",
+        # A table from before has no columns for short numerics.
+        schema_mode=None if known.issuperset(data.schema.names) else "merge",
+        commit_properties=_RETRIES,
+        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
+    )
+
+
+def _parts(frames: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    """Yields frames together, as many as have so many bytes; no part is without rows."""
+    held, size = list[pa.RecordBatch](), 0
+    for one in frames:
+        if held and size + one.nbytes > most:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+        if one.num_rows:
+            held.append(one)
+            size += one.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _run_again(attempt: Callable[[], Result]) -> Result:

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: How many bytes of memory the process may take. Python and what it loads take some 250 MB of it.
-MEMORY = 768 << 20
+MEMORY = 704 << 20
 ORDERS = 400_000
 
 SQL = """

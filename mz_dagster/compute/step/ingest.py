@@ -16,8 +16,10 @@ from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.step.local_ingest import (
     FreshRecords,
+    first_portions,
     first_updates,
     held_of,
+    is_spilled,
     local_ingest,
     placed_ingest,
 )
@@ -60,7 +62,20 @@ def ingested(
     read = [one for one in bindings if not one.drops_errors]
     found: AbstractContextManager[DataFrame | pa.Table | pa.RecordBatchReader] = nullcontext(_nothing(row))
     if read:
-        found = _ingested(row, source, read, before, reads, spark, has_prior=has_prior, memory=memory, shared=shared)
+        is_first = not has_prior and len(read) == len(bindings)
+        is_first = is_first and (memory is None or not reads.rows(memory.id, bindings[0].tick))
+        found = _ingested(
+            row,
+            source,
+            read,
+            before,
+            reads,
+            spark,
+            has_prior=has_prior,
+            is_first=is_first,
+            memory=memory,
+            shared=shared,
+        )
     with found as updates:
         yield _with_ends(row, bindings, updates, held, spark, memory)
 
@@ -107,12 +122,13 @@ def _ingested(
     spark: SparkUse,
     *,
     has_prior: bool,
+    is_first: bool,
     memory: CollectionRow | None,
     shared: dict[GlobalId, FreshRecords],
 ) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
     """Makes the updates that bindings make of a source's collection: of little in this process, else a frame.
 
-    The first version of a large table comes as a reader, portion by portion. A frame is to be computed in the block, at
+    What is much of a first load comes as a reader, portion by portion. A frame is to be computed in the block, at
     whose end it is known that the files were still.
 
     Args:
@@ -123,6 +139,7 @@ def _ingested(
         reads: Reads the collection's own earlier updates, and those of `memory`.
         spark: Opens Spark.
         has_prior: Whether there are any of its own.
+        is_first: Whether there are none, nor any of `memory`, and nothing else is made of what comes of the bindings.
         memory: The collection that has what keys were told (`envelope.debezium`), if there is one; perhaps it is itself
             the one that is filled.
         shared: What was made in this process for a memory, until its source has it, too.
@@ -132,8 +149,8 @@ def _ingested(
         SourceUnreadable: Spark cannot read one of them.
     """
     if isinstance(source, ChangeSource):
-        is_first = before is None and len(bindings) == 1 and source.envelope == "none"
-        if is_first and source.size(bindings) > budget().small_file_bytes:
+        is_version = before is None and len(bindings) == 1 and source.envelope == "none"
+        if is_version and source.size(bindings) > budget().small_file_bytes:
             portions = source.insertions(bindings[0], row.columns)
             batches = (batch for table in portions for batch in table.to_batches())
             yield pa.RecordBatchReader.from_batches(update_schema(row.columns), batches)
@@ -141,8 +158,12 @@ def _ingested(
         yield source.updates(bindings, before, partial(_held, row, bindings[0].tick, reads), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
-    placed, here = placed_ingest(source, bindings), None
+    placed, here = placed_ingest(source, bindings, is_first=is_first), None
     spark.placements.append(placed)
+    if is_first and not placed.is_spark and is_spilled(source, bindings):
+        with first_portions(row, source, bindings, memory) as updates:
+            yield updates
+        return
     if not placed.is_spark:
         here = local_ingest(row, source, bindings, reads, has_prior=has_prior, memory=memory, shared=shared)
     if here is not None:
@@ -282,16 +303,27 @@ def ingested_again(
         yield source.updates(bindings, None, lambda _: _nothing(row), row.columns)
         return
     assert isinstance(source, FileSource), "no other source has records"
-    with _read_again(row, source, [one for one in bindings if not one.drops_errors], spark, memory) as updates:
+    read = [one for one in bindings if not one.drops_errors]
+    with _read_again(row, source, read, spark, memory, is_first=len(read) == len(bindings)) as updates:
         yield _with_ends(row, bindings, updates, lambda: _nothing(row), spark, memory)
 
 
 @contextmanager
 def _read_again(
-    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], spark: SparkUse, memory: CollectionRow | None
-) -> Iterator[DataFrame | pa.Table]:
-    if not (why := placed_ingest(source, bindings).because):
-        yield first_updates(row, source, bindings, memory)
+    row: CollectionRow,
+    source: FileSource,
+    bindings: Sequence[Binding],
+    spark: SparkUse,
+    memory: CollectionRow | None,
+    *,
+    is_first: bool,
+) -> Iterator[DataFrame | pa.Table | pa.RecordBatchReader]:
+    if not (why := placed_ingest(source, bindings, is_first=is_first).because):
+        if is_first and is_spilled(source, bindings):
+            with first_portions(row, source, bindings, memory) as updates:
+                yield updates
+        else:
+            yield first_updates(row, source, bindings, memory)
         return
     session = spark.session(why)
     with _for_spark(session, source, bindings) as (found, bound):

@@ -6,34 +6,48 @@ in the files that may hold the keys.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mz_dagster.budget import budget
-from mz_dagster.catalog import Binding, CollectionRow
+from mz_dagster.catalog import Binding, CollectionRow, in_shard
 from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.formalism import GlobalId
+from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.consolidation import consolidated
 from mz_dagster.storage.envelope.local import fresh, insertions, memories, upserts
+from mz_dagster.storage.envelope.spilled import SpilledRecords
+from mz_dagster.storage.shards import ERROR, TIME
 from mz_dagster.storage.source import FileSource
 
 
-def placed_ingest(source: FileSource, bindings: Sequence[Binding]) -> Placement:
-    """Returns who decodes files: Spark, if they are too much for this process."""
-    most = budget().ingested_bytes
+def placed_ingest(source: FileSource, bindings: Sequence[Binding], *, is_first: bool) -> Placement:
+    """Returns who decodes files: Spark, if they are too much for this process.
+
+    Args:
+        source: What they are files of.
+        bindings: Which they are.
+        is_first: Whether nothing is there of what they fill.
+    """
+    of = "loaded" if is_first and source.is_in_portions else "ingested"
+    name, name_of_rows = f"{of}_bytes", f"{of}_rows"
+    most, most_rows = (int(getattr(budget(), one)) for one in (name, name_of_rows))
     size = source.held_bytes(bindings, most + 1)
     if size > most:
-        why = f"files hold {size} bytes or more, more than {most} (ingested_bytes)"
-        return Placement("files", True, size, most, "ingested_bytes", why)
-    if (rows := source.counted_rows(bindings)) > (few := budget().ingested_rows):
-        why = f"files have {rows} rows, more than {few} (ingested_rows)"
-        return Placement("files", True, rows, few, "ingested_rows", why)
-    return Placement("files", False, size, most, "ingested_bytes",
-                     f"files hold {size} bytes, at most {most} (ingested_bytes)")  # fmt: skip
+        why = f"files hold {size} bytes or more, more than {most} ({name})"
+        return Placement("files", True, size, most, name, why)
+    if (rows := source.counted_rows(bindings)) > most_rows:
+        why = f"files have {rows} rows, more than {most_rows} ({name_of_rows})"
+        return Placement("files", True, rows, most_rows, name_of_rows, why)
+    return Placement("files", False, size, most, name, f"files hold {size} bytes, at most {most} ({name})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +63,58 @@ class FreshRecords:
     records: pa.Table
 
 
+def is_spilled(source: FileSource, bindings: Sequence[Binding]) -> bool:
+    """Returns whether records of a first load are so many that they are not all in memory at once."""
+    most = budget().spilled_bytes
+    is_large = source.held_bytes(bindings, most + 1) > most or source.counted_rows(bindings) > budget().portion_rows
+    return is_large and source.is_in_portions
+
+
 def first_updates(
     row: CollectionRow, source: FileSource, bindings: Sequence[Binding], memory: CollectionRow | None
 ) -> pa.Table:
     """Returns the updates that bindings make of a source's collection that was empty before: see `local_ingest`."""
-    records, key = source.read_here(bindings), source.stored_key
+    return _first_of(row, source, memory, source.read_here(bindings))
+
+
+@contextmanager
+def first_portions(
+    row: CollectionRow, source: FileSource, bindings: Sequence[Binding], memory: CollectionRow | None
+) -> Iterator[pa.Table | pa.RecordBatchReader]:
+    """Makes what `first_updates` returns, portion by portion, as it is read in the block; an empty table of nothing.
+
+    Of records without a key each portion is decoded as it is read; keyed ones go to a folder first.
+    """
+    if source.envelope == "none":
+        yield _reader(row, (insertions(one, columns=row.columns) for one in source.portions_here(bindings)))
+        return
+    types = {column.name: column.type for column in in_shard(source.columns)}
+    with source.spool_folder() as folder:
+        kept = [*types, TIME, "mz_deleted", ERROR, *(["mz_place"] if memory is not None else [])]
+        records = (one.select(kept) for one in source.portions_here(bindings))
+        key = {name: types[name] for name in source.stored_key}
+        spilled = SpilledRecords.of(records, folder, key, compares_all=memory is not None)
+
+        def alone(some: pa.Table) -> pa.Table:
+            is_deleted = some.column("mz_deleted")
+            stays = some.filter(pc.invert(is_deleted)) if pc.any(is_deleted).as_py() else some
+            return insertions(stays, columns=row.columns)
+
+        yield _reader(row, spilled.updates(alone, partial(_first_of, row, source, memory)))
+
+
+def _reader(row: CollectionRow, portions: Iterator[pa.Table]) -> pa.Table | pa.RecordBatchReader:
+    """Returns updates as a reader; an empty table of nothing."""
+    schema = update_schema(row.columns)
+    batches = (batch for one in portions for batch in one.to_batches() if len(batch))
+    if (first := next(batches, None)) is None:
+        return schema.empty_table()
+    return pa.RecordBatchReader.from_batches(schema, chain([first], batches))
+
+
+def _first_of(row: CollectionRow, source: FileSource, memory: CollectionRow | None, records: pa.Table) -> pa.Table:
+    """Returns the updates that records make of a source's collection of which there is nothing of their keys."""
+    key = source.stored_key
     if source.envelope == "none":
         return insertions(records, columns=row.columns)
     if memory is not None:

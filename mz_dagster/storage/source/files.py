@@ -321,18 +321,24 @@ class FileSource(RecordSource):
         if is_found and not any(codec_of(file.path, self.format) for file in files):
             yield self, bindings
             return
+        with self.spool_folder() as folder:
+            copied = [
+                replace(one, files=tuple(source._copy(file, folder) for file in one.files))
+                for source, some in self._as_bound(bindings)
+                for one in some
+            ]
+            found = replace(self, place=InFolder(folder), copies=_COPY)
+            yield (found if self._read_as == self.format else replace(found, format=self._read_as)), copied
+
+    @contextmanager
+    def spool_folder(self) -> Iterator[Path]:
+        """Yields an empty folder for what is written while files are read; it is gone after the block."""
         spool = self.spool or self.place.folder
         assert spool is not None, "it is said of a place that is no folder"
         spool.mkdir(parents=True, exist_ok=True)
         _remove_left(spool)
         with TemporaryDirectory(prefix=_COPIES, dir=spool) as folder:
-            copied = [
-                replace(one, files=tuple(source._copy(file, Path(folder)) for file in one.files))
-                for source, some in self._as_bound(bindings)
-                for one in some
-            ]
-            found = replace(self, place=InFolder(Path(folder)), copies=_COPY)
-            yield (found if self._read_as == self.format else replace(found, format=self._read_as)), copied
+            yield Path(folder)
 
     def _copy(self, bound: BoundFile, folder: Path) -> BoundFile:
         """Copies what a bound file holds into a folder, and returns it as it is there."""
@@ -415,14 +421,30 @@ class FileSource(RecordSource):
             BoundFileChanged: A bound file is gone or has another content.
             SourceUnreadable: A bound file cannot be read.
         """
-        from mz_dagster.storage.source.local.record import record_schema, record_table
+        from mz_dagster.storage.source.local.record import record_schema
 
-        tables = [record_schema(self).empty_table()]
+        return pa.concat_tables([record_schema(self).empty_table(), *self.portions_here(bindings)])
+
+    def portions_here(self, bindings: Sequence[Binding]) -> Iterator[pa.Table]:
+        """Yields what `read_here` returns, some records at a time; that a file was changed is perhaps known at its end.
+
+        Raises:
+            BoundFileChanged: A bound file is gone or has another content.
+            SourceUnreadable: A bound file cannot be read.
+        """
+        from mz_dagster.storage.source.local.record import record_portions, record_schema
+
+        nothing = record_schema(self).empty_table()
         for source, some in self._as_bound(bindings):
             files = [(one.tick, file) for one in some for file in sorted(one.files, key=lambda file: file.path)]
             decoded = replace(source, format="json") if self._read_as == "json" else source
-            tables.append(record_table(decoded, source._contents(files)))
-        return pa.concat_tables(tables, promote_options="default")
+            for portion in record_portions(decoded, source._contents(files)):
+                yield pa.concat_tables([nothing, portion], promote_options="default")
+
+    @property
+    def is_in_portions(self) -> bool:
+        """Whether files are decoded portion by portion in this process, so that no more than one is in memory."""
+        return self.format == "parquet" or is_of_lines(self.format)
 
     def _as_bound(self, bindings: Sequence[Binding]) -> Iterator[tuple[FileSource, Sequence[Binding]]]:
         """Yields bindings by their ticks, with the source that reads them: with the columns that it had by then."""
@@ -464,9 +486,13 @@ class FileSource(RecordSource):
                     found += avro_files.row_count(opened) if is_avro else orc_files.row_count(opened, file.path)
         return found
 
-    def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, Iterator[bytes]]]:
+    def _contents(self, files: Sequence[tuple[int, BoundFile]]) -> Iterator[tuple[int, str, Iterator[bytes] | Path]]:
         for tick, file in files:
-            yield tick, file.path, self._pieces(file)
+            if self.format == "parquet" and file.size > budget().text_bytes:
+                with self._unchanged(file) as folder:
+                    yield tick, file.path, folder
+            else:
+                yield tick, file.path, self._pieces(file)
             advance(file.size, "bytes")  # whoever took it has decoded it
 
     def _pieces(self, bound: BoundFile) -> Iterator[bytes]:
@@ -478,8 +504,14 @@ class FileSource(RecordSource):
         if not is_of_lines(self.format) or (bound.size <= budget().text_bytes and not is_compressed):
             yield self._content(bound)
             return
-        with self._fetched(bound) as folder:
+        with self._unchanged(bound) as folder:
             yield from whole_lines(self._blocks(folder, bound), budget().text_bytes)
+
+    @contextmanager
+    def _unchanged(self, bound: BoundFile) -> Iterator[Path]:
+        """Does what `_fetched` does; that the file was not changed in the block is known at its end."""
+        with self._fetched(bound) as folder:
+            yield folder
             if self.place.folder is not None:  # else it was a copy
                 _compare(bound, self.place.hashed(bound.path))
 

@@ -7,6 +7,6 @@ Files: `cells` the seam, rows of undecoded cells with their places; `json_lines`
 `csv_lines` and `parquet_rows` yield them; `decode` and `convert` type them; `record` assembles the records. Each is
 named as its counterpart.
 
-A file is read once: what is decoded are the bytes whose hash was compared. Memory: the bytes of a file and one portion
-of cells, beside the records.
+What is decoded are the bytes whose hash was compared. Memory: one portion of cells and records, and the bytes of a
+file; of one of lines, or a large one of Parquet, those of the portion only.
 """

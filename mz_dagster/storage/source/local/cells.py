@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mz_dagster.budget import budget
+
 #: How many lines a portion has at most.
 PORTION_ROWS = 65_536
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -55,6 +57,19 @@ def text_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, str | None]]:
         for line in _lines(piece if place else piece.removeprefix(_BYTE_ORDER_MARK)):
             number += 1
             yield number, line
+
+
+def line_portions(lines: Iterable[tuple[int, str | None]]) -> Iterator[list[tuple[int, str | None]]]:
+    """Yields lines some at a time: as many as a portion has, or fewer if they are long."""
+    most, portion, size = budget().text_bytes, list[tuple[int, str | None]](), 0
+    for one in lines:
+        portion.append(one)
+        size += len(one[1] or "")
+        if size >= most or len(portion) == PORTION_ROWS:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
 
 
 def _lines(piece: bytes) -> Iterator[str | None]:

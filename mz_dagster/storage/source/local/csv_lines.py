@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source.faults import BAD_BYTES, EXTRA_DATA, ILL_QUOTED, UNTERMINATED
-from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, text_lines, texts
+from mz_dagster.storage.source.local.cells import Cells, line_portions, text_lines, texts
 
 
 def cells_of_csv(pieces: Iterable[bytes], columns: Sequence[Column], header: Sequence[str]) -> Iterator[Cells]:
     """Yields the cells of lines whose fields stand in the order of `header`, without the header row itself."""
     lines = (one for one in text_lines(pieces) if one[0] > 1 and one[1] != "")
-    while portion := list(islice(lines, PORTION_ROWS)):
+    for portion in line_portions(lines):
         malformed: dict[int, str] = {}
         nulls: set[int] = set()
         rows: list[Sequence[str | None]] = []

@@ -6,7 +6,7 @@ Many are read at once (`json_columns`); what is to be read by itself, a line by 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import compress, islice
+from itertools import compress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from mz_dagster.scalars.types import Column
 from mz_dagster.storage.source import json_record
 from mz_dagster.storage.source.faults import BAD_BYTES
-from mz_dagster.storage.source.local.cells import PORTION_ROWS, Cells, positions, text_lines, texts
+from mz_dagster.storage.source.local.cells import Cells, line_portions, positions, text_lines, texts
 from mz_dagster.storage.source.local.json_columns import columns_of_json
 
 #: What JSON may have around it.
@@ -28,7 +28,7 @@ def cells_of_json(
     forms = [json_record.form_of(column.type) for column in columns]
     read = json_record.reader([column.name for column in columns], forms, key, debezium=debezium)
     lines = ((number, line) for number, line in text_lines(pieces) if line is None or line.strip(_BLANKS))
-    while portion := list(islice(lines, PORTION_ROWS)):
+    for portion in line_portions(lines):
         yield _cells(portion, columns, key, read, by_columns=not debezium)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,23 @@ _UNITS_IN_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _EXACT = Context(prec=200)
 
 
-def cells_of_parquet(content: bytes, path: str, columns: Sequence[Column]) -> Iterator[Cells]:
+def cells_of_parquet(content: bytes | Path, path: str, columns: Sequence[Column]) -> Iterator[Cells]:
     """Yields the cells of a file, whose schema is known to fit the columns.
+
+    Args:
+        content: What it holds, or the folder that it is in: then it is read portion by portion.
+        path: What it is called, in that folder.
+        columns: The declared columns.
 
     Raises:
         SourceUnreadable: A page is damaged.
     """
     first = 1
-    with named_if_damaged(path), pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True) as file:
+    source = str(content / path) if isinstance(content, Path) else pa.BufferReader(content)
+    with (
+        named_if_damaged(path),
+        pq.ParquetFile(source, page_checksum_verification=True, pre_buffer=False) as file,  # else all is kept
+    ):
         there = [column.name for column in columns if column.name in file.schema_arrow.names]
         for batch in file.iter_batches(PORTION_ROWS, columns=there):
             found = [_values(batch, column) for column in columns]

@@ -38,23 +38,21 @@ def record_schema(source: Described) -> pa.Schema:
     return pa.schema([*data, *place, ("mz_deleted", pa.bool_()), ("mz_error", pa.string()), *said])
 
 
-def record_table(source: Described, files: Iterable[tuple[int, str, Iterator[bytes]]]) -> pa.Table:
-    """Returns the records of files, in their order.
+def record_portions(source: Described, files: Iterable[tuple[int, str, Iterator[bytes] | Path]]) -> Iterator[pa.Table]:
+    """Yields the records of files, in their order, some at a time.
 
     Args:
         source: What they are files of.
-        files: Tick, path and content of each, by tick and path: of a file of lines in pieces of whole ones.
+        files: Tick, path and content of each, by tick and path: of a file of lines in pieces of whole ones; of a large
+            one of Parquet the folder that it is in.
 
     Raises:
         SourceUnreadable: A file is not of the source's format and columns.
     """
     schema = record_schema(source)
-    portions = [
-        pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
-        for tick, path, pieces in files
-        for cells in _with_partition(source, path, _cells(source, path, pieces))
-    ]
-    return pa.concat_tables([schema.empty_table(), *portions])
+    for tick, path, content in files:
+        for cells in _with_partition(source, path, _cells(source, path, content)):
+            yield pa.Table.from_arrays(_records(source, cells, tick, path), schema=schema)
 
 
 def _with_partition(source: Described, path: str, cells: Iterator[Cells]) -> Iterator[Cells]:
@@ -72,8 +70,13 @@ def _with_partition(source: Described, path: str, cells: Iterator[Cells]) -> Ite
         yield replace(one, columns=columns, faults=faults)
 
 
-def _cells(source: Described, path: str, pieces: Iterator[bytes]) -> Iterator[Cells]:
-    columns, first = source.file_columns, next(pieces, b"")
+def _cells(source: Described, path: str, pieces: Iterator[bytes] | Path) -> Iterator[Cells]:
+    columns = source.file_columns
+    if isinstance(pieces, Path):
+        read_schema(pieces, path, columns)
+        yield from cells_of_parquet(pieces, path, columns)
+        return
+    first = next(pieces, b"")
     if not first:
         return
     pieces = chain([first], pieces)
