@@ -10,13 +10,15 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.local.expressions import STRICT, RowBatch, evaluated, evaluator, statistics
-from mz_dagster.functions.aggregates.sums import PRODUCT_DIGITS, ExactSum
+from mz_dagster.functions.aggregates.sums import PRODUCT_DIGITS, ExactSum, nearest_float8, parsed, shown
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar
 from mz_dagster.scalars.types import FLOAT8, INT4, INT8, TEXT, ScalarType, array_of, numeric
 from mz_dagster.storage.plain_cells import stored_cells
@@ -139,9 +141,28 @@ def test_an_exact_sum_of_digits_is_that_of_the_reference(name: str, digits: int,
     assert_same(call, types, rows[: -1 if not has_special else None])
 
 
+def test_the_double_nearest_to_an_exact_sum_is_that_of_the_reference() -> None:
+    chosen = random.Random(5)
+    sizes = [1, 2**53 - 1, 2**53 + 1, 2**54 + 1, 3**40, 2**1100 + 1, 5**500]
+    texts = [shown(sign * size, chosen.randint(-2148, 1100)) for size in sizes for sign in (1, -1) for _ in range(40)]
+    texts += [shown(3, one) for one in (-1076, -1075, -1074, 1022, 1023)]  # beside the least and the greatest
+    rows: list[list[Any]] = [[one] for one in (*texts, "0p0", "NaN", "Infinity", "-Infinity", None)]
+    assert assert_same(called("nearest_float8", (TEXT,), FLOAT8), (TEXT,), rows)
+    for (text,) in rows[: len(texts)]:  # and of that what fractions say
+        value = parsed(text)
+        assert isinstance(value, Fraction)
+        try:
+            wanted = float(value)
+        except OverflowError:
+            with pytest.raises(SqlFailure, match="overflow"):
+                nearest_float8(text)
+        else:
+            assert nearest_float8(text) == wanted
+
+
 def test_every_kernel_of_statistics_is_tested() -> None:
     own = {name for name, kernel in STRICT.items() if kernel.__module__ == statistics.__name__}
-    tested = {*OF_SUMS, *(f"{name}_numeric" for name in VARIANCES), "product_digits_float8"}
+    tested = {*OF_SUMS, *(f"{name}_numeric" for name in VARIANCES), "product_digits_float8", "nearest_float8"}
     assert own == tested | {"exact_sum_float8", "whole_float8", "exact_product_sum_float8"}
 
 

@@ -560,10 +560,30 @@ def test_ties_go_by_the_whole_row(ask: Ask) -> None:
 
 
 @pytest.mark.deep
-def test_sums_of_floats_are_those_of_their_frames_rounded_once(ask: Ask) -> None:
-    """Which rows a frame has is what array_agg says, which PostgreSQL has judged."""
-    rng = random.Random(14)
+def test_sums_of_floats_are_those_of_their_frames(ask: Ask) -> None:
+    check_sums_of_floats(ask, random.Random(14), None)
+
+
+@pytest.mark.parametrize(
+    "floats",
+    [
+        [0.0, 0.25, -3.0, 7.5],  # in 64 bits
+        [0.1, -97.31, 1e6, -0.0, 1 / 3],
+        [1e60, -1e-60, 0.1, -1e60, math.inf, math.nan],
+        [1e308, 5e-324, 0.1, -1e308, -math.inf],  # too far apart for integers of one unit
+    ],
+)
+def test_sums_of_floats_near_and_far_are_those_of_their_frames_in_this_process(floats: list[float]) -> None:
+    for seed in range(4):
+        check_sums_of_floats(in_process, random.Random(seed), floats)
+
+
+def check_sums_of_floats(ask: Ask, rng: random.Random, floats: list[float] | None) -> None:
+    """Compares exact sums with those of fractions; which rows a frame has is what array_agg says."""
     rows = random_rows(rng, 4, 14)
+    if floats is not None:
+        place = position("f")
+        rows = [((*row[:place], rng.choice([None, *floats]), *row[place + 1 :]), diff) for row, diff in rows]
     of_id = {row[position("id")]: row for row, _ in rows}
     for names in (["id"], ["f"], ["n", "id"], []):
         order = random_order(rng, names)

@@ -78,8 +78,26 @@ def nearest_float8(total: str) -> float:
         >>> nearest_float8("-3p-1"), nearest_float8("Infinity")
         (-1.5, inf)
     """
-    found = parsed(total)
-    return found if isinstance(found, float) else nearest(found)
+    mantissa, exponent, power = total.partition("p")
+    if not exponent:
+        return float(total)
+    return rounded(int(mantissa, 16), int(power))
+
+
+def rounded(units: int, exponent: int) -> float:
+    """Returns the double that is nearest to an integer times a power of two.
+
+    Raises:
+        SqlFailure: It is too large for one.
+
+    Example:
+        >>> rounded(-3, -1), rounded(2**53 + 1, 0) == 2.0**53
+        (-1.5, True)
+    """
+    try:
+        return float(units << exponent) if exponent >= 0 else units / (1 << -exponent)
+    except OverflowError:
+        raise SqlFailure("22003", "value out of range: overflow") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,26 @@ from mz_dagster.compute.local.expressions.floats import floats
 from mz_dagster.compute.local.expressions.numbers import Integers, WideIntegers, integers, wide_decimals, wide_units
 from mz_dagster.compute.local.expressions.quotients import wide_powers, wide_weight
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, are_constant, strict
-from mz_dagster.functions.aggregates.sums import BITS, LEAST, LEAST_PRODUCT, LOWEST, MASK, PRODUCT_DIGITS, shown
+from mz_dagster.functions.aggregates.sums import (
+    BITS,
+    LEAST,
+    LEAST_PRODUCT,
+    LOWEST,
+    MASK,
+    PRODUCT_DIGITS,
+    nearest_float8,
+    shown,
+)
 from mz_dagster.functions.numbers.float_evaluation import INFINITY, MANTISSA, NAN, NEGATIVE_INFINITY
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.scalars.scalar import Call
 from mz_dagster.storage.arrow_schema import arrow_type
 
 #: A number with less bits is no double's overflow.
 _MOST_BITS = 1023
+#: How much larger than others numbers may be to be integers of one unit, in bits; and how many bits an integer has.
+_MOST_SPREAD = 512
+_ROOM = 62
 #: What counts from the variance of a population to that of a sample, and whether it is the root.
 _VARIANCES = {
     "var_pop": (0, False),
@@ -113,6 +126,45 @@ def _odd(value: NDArray[np.float64]) -> tuple[Integers, Integers]:
     return found, exponent + zeros
 
 
+class ExactProducts(NamedTuple):
+    """Products of doubles as integers, times one power of two.
+
+    Attributes:
+        units: The integers; 0 of what is not finite. They are of 64 bits if the sum of any of them has room there.
+        exponent: Of the power.
+        special: What is not finite; 0 of what is.
+    """
+
+    units: Integers | WideIntegers
+    exponent: int
+    special: NDArray[np.float64]
+
+
+def exact_products(factors: Sequence[NDArray[np.float64]]) -> ExactProducts | None:
+    """Returns the products of one or two columns; None if they lie so far apart that the integers would be very long.
+
+    Example:
+        >>> exact_products([np.array([0.5, -3.0, np.inf])])
+        ExactProducts(units=array([ 1, -6,  0]), exponent=-1, special=array([ 0.,  0., inf]))
+    """
+    is_finite = np.logical_and.reduce([np.isfinite(one) for one in factors])
+    with np.errstate(all="ignore"):
+        special = np.where(is_finite, 0.0, np.multiply.reduce(factors))
+    parts = [_odd(np.where(is_finite, one, 0.0)) for one in factors]
+    exponents = np.add.reduce([exponent for _, exponent in parts])
+    is_zero = np.logical_or.reduce([units == 0 for units, _ in parts])
+    least = int(exponents[~is_zero].min()) if not is_zero.all() else 0
+    shift = np.where(is_zero, 0, exponents - least)
+    spread = int(shift.max(initial=0))
+    if spread > _MOST_SPREAD:
+        return None
+    if len(parts) == 1 and MANTISSA + spread + len(shift).bit_length() < _ROOM:
+        units = parts[0][0] << shift
+    else:
+        units = np.multiply.reduce([units.astype(object) for units, _ in parts]) << shift.astype(object)
+    return ExactProducts(units, least - MANTISSA * len(factors), special)
+
+
 def _carried(columns: Sequence[Integers]) -> list[Integers]:
     """Returns digits of which each has no more bits than one has, carrying what is beyond; the last has room."""
     found, over = [], np.zeros_like(columns[0])
@@ -156,6 +208,21 @@ def _exact_sum(call: Call, operands: Sequence[Operand]) -> Computed | None:
     below = 1 << -LEAST
     nearest = [0.0 if skipped else one / below for one, skipped in zip(numbers, doubtful.tolist(), strict=True)]
     return Computed(_without(pa.array(nearest, pa.float64()), is_none), doubtful)
+
+
+@strict("nearest_float8")
+def _nearest(_: Call, operands: Sequence[Operand]) -> Computed | None:
+    (totals,) = operands
+    if isinstance(totals, pa.Scalar):
+        return None
+    found, doubtful = np.zeros(len(totals), np.float64), np.zeros(len(totals), np.bool_)
+    for place, total in enumerate(totals.to_pylist()):
+        if total is not None:
+            try:
+                found[place] = nearest_float8(total)
+            except SqlFailure:
+                doubtful[place] = True
+    return Computed(pa.array(found), doubtful)
 
 
 class _Sum(NamedTuple):
