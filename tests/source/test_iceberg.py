@@ -87,7 +87,7 @@ from tests.iceberg_tables import (
     vectors_in,
 )
 from tests.opened import opened
-from tests.source.test_delta import TIMELINE, held, last_tick, unpolled
+from tests.source.test_delta import TIMELINE, held, last_tick, read_short, unpolled
 
 CONNECT = "CREATE CONNECTION lake TO ICEBERG CATALOG (CATALOG TYPE = 'sql', URL = 'sqlite:///lake/catalog.db')"
 FROM = "FROM ICEBERG (TABLE 'db.t', CONNECTION lake)"
@@ -835,6 +835,19 @@ def test_a_manifest_that_is_cut_off_behind_a_block_is_an_error(lake: Connection,
     says_what_to_do(unpolled(lake), f"bytes of {len(content)}")
     file.write_bytes(content)
     assert held(lake) == rows_of(table, "a", "p")
+
+
+def test_a_data_file_with_fewer_rows_than_it_says_is_damaged(lake: Connection, table: Table, bound: object) -> None:
+    table.append(rows((3, "y", None)))
+    table = table.refresh()
+    (path,) = (one.file_path for one in data_files(table) if one.record_count == 1)
+    file = Path(path.removeprefix("file://"))
+    file.write_bytes(read_short(file.read_bytes()))
+    with pytest.raises(Error) as caught:
+        held(lake)
+    says_what_to_do(
+        caught.value, file.name, "it says that it has 1 rows, its parts 1, and 0", "whoever writes the table"
+    )
 
 
 def test_metadata_that_lead_out_of_the_project_are_not_followed(

@@ -17,7 +17,7 @@ from pyiceberg.types import IcebergType
 from mz_dagster.storage.parquet_file import open_parquet
 from mz_dagster.storage.source.iceberg.table_schema import Fields, constant, plain, plain_type
 from mz_dagster.storage.source.local.cells import PORTION_ROWS
-from mz_dagster.storage.source.parquet_schema import named_if_damaged
+from mz_dagster.storage.source.parquet_schema import check_rows, named_if_damaged
 
 #: The numbers of the columns of position deletes, and what these are called.
 PATH_ID, POSITION_ID = 2147483546, 2147483545
@@ -54,7 +54,7 @@ class TableFiles:
             SourceUnreadable: It is damaged.
         """
         with self._opened(file.file_path) as found:
-            names = self._names(found.schema_arrow)
+            names, rows = self._names(found.schema_arrow), 0
             constants = {id: self._constant(file, id, type_) for id, type_ in types.items() if id not in names}
             wanted = [names[id] for id in types if id in names]
             for batch in found.iter_batches(PORTION_ROWS, columns=wanted):
@@ -66,6 +66,8 @@ class TableFiles:
                 }
                 # Of no columns Arrow does not know how many rows they have.
                 yield pa.RecordBatch.from_pydict({**values, "": pa.nulls(batch.num_rows)})
+                rows += batch.num_rows
+            check_rows(found, rows)
 
     def rows(self, file: DataFile, types: Mapping[int, IcebergType]) -> pa.Table:
         """Returns a file's rows; see `portions`."""
