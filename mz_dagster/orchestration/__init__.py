@@ -17,7 +17,7 @@ Losing the whole Dagster instance loses history, not data.
 - `warm_launcher.py`, `warm_process.py`: how runs get their workers, in a fraction of a second.
 - `compaction.py`: the compaction job and its schedule.
 - `continuous.py`: a timeline driven in one process.
-- `component.py`, `scaffold.py`: all of it as a component; new projects.
+- `project_definitions.py`, `component.py`: all of it by one call, and as a component. `scaffold.py`: new projects.
 - `drive.py`: sensors and runs in one process, without the daemon, on `kept_event_log.py`: events without preparing
   anything anew for each.
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mz_dagster.orchestration.component import MzProjectComponent
     from mz_dagster.orchestration.continuous import build_continuous_job
     from mz_dagster.orchestration.io_manager import MzIOManager
+    from mz_dagster.orchestration.project_definitions import build_mz_definitions
     from mz_dagster.orchestration.resource import MzResource, StepResult
     from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
     from mz_dagster.orchestration.ticks import partition_key, partitions_of, tick_of
@@ -50,6 +51,7 @@ _HOMES = {
     "component": ("MzProjectComponent",),
     "continuous": ("build_continuous_job",),
     "io_manager": ("MzIOManager",),
+    "project_definitions": ("build_mz_definitions",),
     "resource": ("MzResource", "StepResult"),
     "sensors": ("build_frontier_sensor", "build_retention_sensor"),
     "ticks": ("partition_key", "partitions_of", "tick_of"),
@@ -80,6 +82,7 @@ __all__ = [
     "build_frontier_sensor",
     "build_mz_asset_checks",
     "build_mz_asset_specs",
+    "build_mz_definitions",
     "build_retention_sensor",
     "mz_assets",
     "partition_key",

@@ -14,8 +14,9 @@ from urllib.parse import unquote
 
 import dagster as dg
 
-from mz_dagster.adapter import Project, ProjectObject, effective_objects
+from mz_dagster.adapter import NoProject, Project, ProjectObject, effective_objects
 from mz_dagster.adapter.file_ids import name_of_file_id
+from mz_dagster.adapter.project import SETTINGS_FILE
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.orchestration.data_checks import data_check_specs
 from mz_dagster.orchestration.events import NAME_KEY, TABLE_KEY, TIMELINE_KEY
@@ -204,6 +205,7 @@ def mz_assets(
 
     Raises:
         CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
+        NoProject: Where the project is to be is none.
         ProgrammingError: The project has no timeline of that name.
 
     Example::
@@ -214,6 +216,10 @@ def mz_assets(
     """
     chosen = timeline or project.timeline
     objects = {one.name: one for one in effective_objects(project)}
+    if not objects and not (project.root / SETTINGS_FILE).is_file():
+        raise NoProject(
+            f'no project in "{project.root}"', hint=f'Give Project.load the folder that holds "{SETTINGS_FILE}".'
+        )
     specs = _asset_specs(project, objects, chosen, translator, upstream)
     keys = {str(spec.metadata[NAME_KEY]): spec.key for spec in specs}
     return dg.multi_asset(

@@ -6,8 +6,7 @@
       translation:
         group_name: "{{ obj.annotations.group or 'flights' }}"
 
-Owns no behaviour of its own: it calls the same builders as a project's own `definitions.py`. Its jobs, sensors and
-partition sets are named after timelines, and its resource is `mz`, so a Dagster project holds one of it.
+Owns no behaviour of its own: it is `build_mz_definitions` of a folder.
 
 Annotations are not strings here (`from __future__`): Dagster reads a component's fields from them.
 """
@@ -21,16 +20,12 @@ import dagster as dg
 from dagster.components.resolved.core_models import OpSpec
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
-from mz_dagster.adapter import NoProject, Project, ProjectObject, effective_objects
+from mz_dagster.adapter import NoProject, Project, ProjectObject
 from mz_dagster.adapter.project import SETTINGS_FILE
-from mz_dagster.orchestration.assets import mz_assets
-from mz_dagster.orchestration.checks import build_mz_asset_checks, step_selection
-from mz_dagster.orchestration.compaction import COMPACTION_CRON, build_compaction_job, build_compaction_schedule
-from mz_dagster.orchestration.continuous import build_continuous_job
+from mz_dagster.orchestration.compaction import COMPACTION_CRON
+from mz_dagster.orchestration.project_definitions import build_mz_definitions
 from mz_dagster.orchestration.resource import MzResource, StepResult
 from mz_dagster.orchestration.scaffold import project_files, write_files
-from mz_dagster.orchestration.sensors import build_frontier_sensor, build_retention_sensor
-from mz_dagster.orchestration.ticks import named
 from mz_dagster.orchestration.translator import MzDagsterTranslator
 
 
@@ -128,58 +123,19 @@ class MzProjectComponent(dg.Component, dg.Resolvable):
             NoProject: The folder holds no `mz.toml`.
             CatalogUnavailable: A file is wrong, and what was applied last cannot be looked up.
         """
-        project = _project_at(context.path / self.project)
-        timelines = self.timelines or _timelines_of(project)
-        return dg.Definitions.merge(
-            self._project_defs(project),
-            *(self._timeline_defs(project, one, alone=len(timelines) == 1) for one in timelines),
-        )
-
-    def _project_defs(self, project: Project) -> dg.Definitions:
-        """Returns what there is one of, whatever the timelines."""
-        compaction = build_compaction_job(project, translator=_ComponentTranslator(self))
-        status = dg.DefaultScheduleStatus.RUNNING if self.start_sensors else dg.DefaultScheduleStatus.STOPPED
-        schedules = []
-        if (cron := self.compaction_schedule) is not None:
-            schedules.append(build_compaction_schedule(project, compaction, cron_schedule=cron, default_status=status))
-        return dg.Definitions(
-            jobs=[compaction],
-            schedules=schedules,
-            resources={"mz": MzResource(project_dir=str(project.root))},
-        )
-
-    def _timeline_defs(self, project: Project, timeline: str, *, alone: bool) -> dg.Definitions:
         op = self.op or OpSpec()
-        translator = _ComponentTranslator(self)
-        status = dg.DefaultSensorStatus.RUNNING if self.start_sensors else dg.DefaultSensorStatus.STOPPED
-
-        @mz_assets(
-            project=project,
-            timeline=timeline,
-            name=op.name if alone or op.name is None else named(op.name, timeline),
-            translator=translator,
+        return build_mz_definitions(
+            _project_at(context.path / self.project),
+            timelines=self.timelines,
+            translator=_ComponentTranslator(self),
+            execute=self.execute,
+            op_name=op.name,
             description=op.description,
             op_tags=op.tags,
             pool=op.pool,
             backfill_policy=op.backfill_policy,
-        )
-        def assets(context: dg.AssetExecutionContext, mz: MzResource) -> Iterator[StepResult]:
-            yield from self.execute(context, mz)
-
-        step = dg.define_asset_job(
-            "step" if alone else named("step", timeline),
-            selection=step_selection(assets),
-            executor_def=dg.in_process_executor,
-            description=f'Advances every collection of timeline "{timeline}" to the selected ticks.',
-        )
-        return dg.Definitions(
-            assets=[assets],
-            asset_checks=[build_mz_asset_checks(project, timeline=timeline, translator=translator)],
-            jobs=[step, build_continuous_job(project, timeline=timeline, translator=translator)],
-            sensors=[
-                build_frontier_sensor(project, step, timeline=timeline, default_status=status),
-                build_retention_sensor(project, timeline=timeline, default_status=status),
-            ],
+            start_sensors=self.start_sensors,
+            compaction_schedule=self.compaction_schedule,
         )
 
 
@@ -190,9 +146,3 @@ def _project_at(folder: Path) -> Project:
             hint=f'Name the folder that holds "{SETTINGS_FILE}" in the attribute "project" of defs.yaml.',
         )
     return Project.load(folder)
-
-
-def _timelines_of(project: Project) -> list[str]:
-    """Returns the timelines on which the project's files define something; the default one if there is nothing."""
-    found = dict.fromkeys(one.definition.timeline for one in effective_objects(project))
-    return [one for one in found if one is not None] or [project.timeline]

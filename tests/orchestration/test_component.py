@@ -18,7 +18,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 from dagster.components.testing.test_cases import TestOpCustomization as OpCases
 from dagster.components.testing.test_cases import TestTranslation as TranslationCases
 
-from mz_dagster import MzProjectComponent, MzResource, StepResult
+from mz_dagster import MzProjectComponent, MzResource, Project, StepResult, build_mz_definitions
 from mz_dagster.adapter import NoProject, ProjectObject
 from mz_dagster.orchestration.scaffold import scaffold_project
 from tests.orchestration.instances import own_instance
@@ -89,6 +89,33 @@ def test_what_is_scaffolded_loads_with_all_that_keeps_it_up_to_date() -> None:
         assert isinstance(mz, MzResource)
         assert Path(mz.project_dir).name == "project"
         assert not (Path(mz.project_dir) / ".mz").exists(), "loading makes no state"
+
+
+def test_a_definitions_file_takes_all_of_a_project_by_one_call(tmp_path: Path) -> None:
+    scaffold_project(tmp_path / "shop")
+    project = Project.load(tmp_path / "shop")
+
+    @dg.asset(metadata={"dagster/uri": str(project.root / "landing" / "orders")})
+    def exported() -> None: ...
+
+    @dg.asset(deps=["sales_by_city"])
+    def report() -> None: ...
+
+    own = dg.Definitions(assets=[exported, report])
+    definitions = dg.Definitions.merge(own, build_mz_definitions(project, upstream=[exported], op_name="shop"))
+    dg.Definitions.validate_loadable(definitions)
+    assert keys(definitions) == sorted([*ALL, "exported", "report"])
+    assert op_of(definitions).node_def.name == "shop"
+    assert dg.AssetKey("exported") in definitions.resolve_asset_graph().get(dg.AssetKey("orders")).parent_keys
+    jobs = {job.name for job in definitions.get_repository_def().get_all_jobs()}
+    assert jobs >= {"step", "mz_compaction", "mz_continuous_default"}
+
+
+def test_a_folder_without_a_project_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    for project in (Project.load(tmp_path / "nowhere"), Project.load(tmp_path)):
+        with pytest.raises(NoProject, match="no project in") as refused:
+            build_mz_definitions(project)
+        assert '"mz.toml"' in str(refused.value.hint)
 
 
 def test_its_driving_can_be_left_to_others() -> None:
