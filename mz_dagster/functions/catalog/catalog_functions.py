@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mz_dagster.functions.function import Nullability, list_of
-from mz_dagster.functions.registry import function
+from mz_dagster.functions.registry import SqlFailure, function
 from mz_dagster.scalars.type_ids import LABEL_IDS, TYPE_IDS
 from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, Kind, record_of
 
@@ -98,21 +98,27 @@ def looked_up(keys: Sequence[Any], values: Sequence[Any], key: Any) -> Any:
     "pg_options_to_table",
     (Kind.ARRAY,),
     Kind.ARRAY,
+    fallible=True,
     rows="pg_options_to_table",
     says="Names and values of options.",
     example="(SELECT option_value FROM pg_options_to_table(ARRAY['host=here']))",
     gives="here",
     type=list_of(record_of((("option_name", TEXT), ("option_value", TEXT)))),
 )
-def options(texts: Sequence[str]) -> list[tuple[str, str | None]]:
+def options(texts: Sequence[str | None]) -> list[tuple[str, str | None]]:
     """Returns names and values of options that are texts like `name=value`.
 
     Example:
         >>> options(["host=here", "on"])
         [('host', 'here'), ('on', None)]
     """
-    parts = (one.partition("=") for one in texts)
-    return [(name, value if sign else None) for name, sign, value in parts]
+    found: list[tuple[str, str | None]] = []
+    for one in texts:
+        if one is None:
+            raise SqlFailure("22004", "null array element not allowed in this context")
+        name, sign, value = one.partition("=")
+        found.append((name, value if sign else None))
+    return found
 
 
 @function(

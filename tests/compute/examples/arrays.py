@@ -215,6 +215,12 @@ def _functions() -> Iterator[Example]:
     yield function("string_to_array", "split_text", "separator_text", "needle")
     words = applied(resolve_table_function("pg_get_keywords", []), [])
     yield Example("(SELECT count(*) FROM pg_get_keywords())", Call("cardinality", (words,), INT4), ())
+    (texts,) = columns_of(("texts",))
+    listed = applied(resolve_table_function("pg_options_to_table", [texts.type]), [texts])
+    counted = "CASE WHEN {0} IS NOT NULL THEN (SELECT count(*) FROM pg_options_to_table({0})) END"
+    yield Example(counted, Call("cardinality", (listed,), INT4), ("texts",))
+    none = applied(resolve_table_function("pg_partition_tree", [INT8]), [Literal(0, INT8)])
+    yield Example("(SELECT count(*) FROM pg_partition_tree(0))", Call("cardinality", (none,), INT4), ())
     yield function("array_subscript", "ints", "few_int4", sql="({0})[{1}]")
     yield function("array_slice", "ints", "few_int4", "few_int4", sql="({0})[{1}:{2}]")
     for pool in ("ints", "amounts", "intervals"):
