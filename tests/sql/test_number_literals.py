@@ -49,7 +49,9 @@ def an_expression(draw: random.Random) -> str:
     return text + draw.choice(("", "", "", "", "x", "e", ".1", "::numeric"))
 
 
-def found(cursor: mz_dagster.Cursor | psycopg.Cursor[tuple[object, ...]], query: str) -> list[object] | str:
+def found(
+    cursor: mz_dagster.Cursor | psycopg.Cursor[tuple[object, ...]], query: str
+) -> list[tuple[object, type]] | str:
     """Returns the cells of a row and whether each is a whole number's; or that there is an error."""
     try:
         cursor.execute(query)
@@ -75,7 +77,15 @@ def compare(postgres: Postgres, folder: Path, count: int) -> None:
         one, other = ours.cursor(), theirs.cursor()
         for expression in expressions:
             query = f"SELECT {expression}"
-            assert found(one, query) == found(other, query), query
+            own, wanted = found(one, query), found(other, query)
+            assert own == wanted or (own == "error" and is_too_long(wanted)), query
+
+
+def is_too_long(cells: list[tuple[object, type]] | str) -> bool:
+    """Returns whether a cell is a numeric of more digits than there are here."""
+    return not isinstance(cells, str) and any(
+        isinstance(one, Decimal) and len(one.as_tuple().digits) > 38 for one, _ in cells
+    )
 
 
 @pytest.mark.timeout(20)
