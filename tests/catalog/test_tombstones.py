@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,8 +140,8 @@ def test_what_an_older_version_has_dropped_goes_with_the_next_sweep(catalog: Cat
 
 
 @contextmanager
-def steps() -> Iterator[list[int]]:
-    """Counts the steps of SQLite's machine, which are what its statements cost."""
+def steps(file: Path) -> Iterator[list[int]]:
+    """Counts the steps of SQLite's machine in a file, which are what its statements cost."""
     counted = [0]
 
     def count() -> int:
@@ -148,7 +149,8 @@ def steps() -> Iterator[list[int]]:
         return 0
 
     def connect(raw: Any, _: object) -> None:
-        raw.set_progress_handler(count, 1)
+        if str(file) in {path for _, _, path in raw.execute("PRAGMA database_list")}:  # other threads may have others
+            raw.set_progress_handler(count, 1)
 
     event.listen(Engine, "connect", connect)
     try:
@@ -158,7 +160,8 @@ def steps() -> Iterator[list[int]]:
 
 
 def test_a_statement_costs_the_same_however_much_was_dropped(tmp_path: Any, clock: ManualClock) -> None:
-    with steps() as counted, Catalog.open(f"sqlite:///{tmp_path}/catalog.sqlite", clock=clock) as catalog:
+    file = Path(tmp_path).resolve() / "catalog.sqlite"
+    with steps(file) as counted, Catalog.open(f"sqlite:///{file}", clock=clock) as catalog:
         catalog.declare_timeline("t")
         kept = table(catalog, "kept")
 
@@ -176,9 +179,10 @@ def test_a_statement_costs_the_same_however_much_was_dropped(tmp_path: Any, cloc
             return counted[0] - begun
 
         cost()
-        few = cost()
+        few = min(cost(), cost())  # now and then something else is looked after, too
+        assert few
         for _ in range(40):
             id = table(catalog, "x")
             catalog.create_object(NewObject("v", "materialized view", "", "t", COLUMNS, dependencies={"x": id}))
             catalog.drop_object(id, cascade=True)
-        assert cost() == few
+        assert min(cost(), cost()) == few
