@@ -22,7 +22,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, func, insert, select, true, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, true, update
 
 from mz_dagster.catalog.codec import (
     columns_of,
@@ -63,9 +63,10 @@ from mz_dagster.catalog.rows import (
     Takeover,
     TypeAlteration,
 )
-from mz_dagster.catalog.schema import BOUND_FILE, COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
+from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
+from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
 from mz_dagster.formalism import Antichain, GlobalId
@@ -195,7 +196,7 @@ class Objects(Transactions):
         with self._database.write() as connection:
             before = undropped(connection, id)
             alter_in_place(connection, id, alteration, self._now_ms())
-            last = connection.execute(select(func.max(BOUND_FILE.c.tick)).where(BOUND_FILE.c.source == id)).scalar_one()
+            last = last_gain(connection, id)
             ticks = [0 if last is None else last + 1] * (len(alteration.columns) - len(before.columns))
             row = undropped(connection, id)
             options = {**row.options, ADDED_AT: [*row.options.get(ADDED_AT, ()), *ticks]}

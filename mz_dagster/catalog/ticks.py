@@ -210,9 +210,8 @@ class Ticks(Transactions):
 
     def last_gain(self, source: GlobalId) -> int:
         """Returns the last tick at which a source gained files; 0 for none."""
-        file = BOUND_FILE.c
         with self._database.read() as connection:
-            return int(connection.execute(select(func.max(file.tick)).where(file.source == source)).scalar_one() or 0)
+            return last_gain(connection, source) or 0
 
     def check_bindings(self, source: GlobalId) -> None:
         """Returns if all bindings of a source are there; who is about to bind more asks.
@@ -235,6 +234,13 @@ class Ticks(Transactions):
                 .values(identity=bindparam("seen")),
                 [{"the_path": path, "seen": seen} for path, seen in identities.items()],
             )
+
+
+def last_gain(connection: Connection, source: GlobalId) -> int | None:
+    """Returns the last tick at which a source gained files; None for none."""
+    file = BOUND_FILE.c
+    found: int | None = connection.execute(select(func.max(file.tick)).where(file.source == source)).scalar_one()
+    return found
 
 
 def _last_tick(connection: Connection, timeline: str) -> int | None:

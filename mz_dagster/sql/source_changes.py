@@ -7,7 +7,7 @@ from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import DuplicateColumn
 from mz_dagster.sql.lexer import same_tokens
 from mz_dagster.sql.source_columns import AlterSource
-from mz_dagster.sql.source_statement import behind_column_list, column_list
+from mz_dagster.sql.source_statement import behind_column_list
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Files
 from mz_dagster.sql.table_text import column_text
@@ -37,8 +37,8 @@ def with_added_columns(text: str, current: CreateSource, statement: AlterSource)
                 f'column "{one.column.name}" of relation "{statement.name}" already exists',
                 position=one.column.offset + 1,
             )
-    columns = column_list(text)
-    return text.replace(columns, f"{columns[:-1]}{''.join(added)})", 1)
+    behind = behind_column_list(text)
+    return f"{text.removesuffix(behind).removesuffix(')')}{''.join(added)}){behind}"
 
 
 def same_source(text: str, other: str) -> bool:

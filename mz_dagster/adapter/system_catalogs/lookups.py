@@ -159,7 +159,7 @@ def _type_ids(facts: Facts) -> Pairs:
 
 def _function_arguments(facts: Facts) -> Pairs:
     for one in signatures():
-        yield one.id, ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
+        yield one.id, ", ".join(_arguments(one))
 
 
 @cache
@@ -181,16 +181,25 @@ def _signature_key(one: Signature) -> str:
     return f"{one.name}({','.join(map(str, one.arguments))})"
 
 
+def _arguments(one: Signature) -> Iterator[str]:
+    """Yields what the types of a function's arguments are called."""
+    return (formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
+
+
+def _result(one: Signature) -> str:
+    """Returns what the type of a function's result is called."""
+    return f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+
+
 def _signature_text(one: Signature) -> str:
-    return f"{quoted(one.name)}({','.join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)})"
+    return f"{quoted(one.name)}({','.join(_arguments(one))})"
 
 
 def _function_definitions(facts: Facts) -> Pairs:
     words = {"i": "IMMUTABLE ", "s": "STABLE ", "v": ""}
     for one in signatures():
         if one.kind != "a":
-            given = ", ".join(formatted_type(argument, NO_MODIFIER) for argument in one.arguments)
-            result = f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+            given, result = ", ".join(_arguments(one)), _result(one)
             said = f"{'WINDOW ' if one.kind == 'w' else ''}{words[one.volatility]}PARALLEL SAFE"
             yield (
                 one.id,
@@ -204,7 +213,7 @@ def _function_definitions(facts: Facts) -> Pairs:
 
 def _function_results(facts: Facts) -> Pairs:
     for one in signatures():
-        yield one.id, f"{'SETOF ' if one.returns_set else ''}{formatted_type(one.result, NO_MODIFIER)}"
+        yield one.id, _result(one)
 
 
 def _operator_ids(facts: Facts) -> Pairs:

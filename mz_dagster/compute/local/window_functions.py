@@ -35,7 +35,7 @@ from mz_dagster.compute.local.expressions.statistics import exact_products
 from mz_dagster.compute.local.window_frames import FAR, Frames, Integers, Partitions, Span
 from mz_dagster.errors import InternalError
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
-from mz_dagster.functions.aggregates.sums import exact_sums_of_frames, shown
+from mz_dagster.functions.aggregates.sums import exact_sums_of_frames, shown, special
 from mz_dagster.functions.errors import NTH_VALUE_NOT_POSITIVE, NTILE_NOT_POSITIVE, NUMERIC_OVERFLOW, out_of_range
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import WindowFunction
@@ -232,10 +232,9 @@ class _Function:
         sums = [shown(one, products.exponent) if count else None for one, count in zip(totals, counts, strict=True)]
         if products.special.any():
             kinds = (np.isnan(products.special), products.special > 0, products.special < 0)
-            nans, infinities, negatives = (_over(spans, _until(one.astype(np.int64))) for one in kinds)
-            for place in np.flatnonzero(nans + infinities + negatives).tolist():
-                is_none = nans[place] or (infinities[place] and negatives[place])
-                sums[place] = "NaN" if is_none else "Infinity" if infinities[place] else "-Infinity"
+            odd = np.stack([_over(spans, _until(one.astype(np.int64))) for one in kinds], axis=1)
+            for place in np.flatnonzero(odd.any(axis=1)).tolist():
+                sums[place] = special(*odd[place].tolist())
         return Evaluated(pa.array(sums, pa.string()))
 
     def _exact_sum_by_row(self, is_there: NDArray[np.bool_], factors: Sequence[NDArray[np.float64]]) -> Evaluated:

@@ -22,6 +22,7 @@ from mz_dagster.compute.step.local_ingest import (
     is_spilled,
     local_ingest,
     placed_ingest,
+    portions_reader,
 )
 from mz_dagster.compute.walk.handover import Handover
 from mz_dagster.formalism import GlobalId
@@ -151,9 +152,7 @@ def _ingested(
     if isinstance(source, ChangeSource):
         is_version = before is None and len(bindings) == 1 and source.envelope == "none"
         if is_version and source.size(bindings) > budget().small_file_bytes:
-            portions = source.insertions(bindings[0], row.columns)
-            batches = (batch for table in portions for batch in table.to_batches())
-            yield pa.RecordBatchReader.from_batches(update_schema(row.columns), batches)
+            yield portions_reader(row, source.insertions(bindings[0], row.columns))
             return
         yield source.updates(bindings, before, partial(_held, row, bindings[0].tick, reads), row.columns)
         return

@@ -86,7 +86,7 @@ def first_portions(
     Of records without a key each portion is decoded as it is read; keyed ones go to a folder first.
     """
     if source.envelope == "none":
-        yield _reader(row, (insertions(one, columns=row.columns) for one in source.portions_here(bindings)))
+        yield portions_reader(row, (insertions(one, columns=row.columns) for one in source.portions_here(bindings)))
         return
     types = {column.name: column.type for column in in_shard(source.columns)}
     with source.spool_folder() as folder:
@@ -100,11 +100,11 @@ def first_portions(
             stays = some.filter(pc.invert(is_deleted)) if pc.any(is_deleted).as_py() else some
             return insertions(stays, columns=row.columns)
 
-        yield _reader(row, spilled.updates(alone, partial(_first_of, row, source, memory)))
+        yield portions_reader(row, spilled.updates(alone, partial(_first_of, row, source, memory)))
 
 
-def _reader(row: CollectionRow, portions: Iterator[pa.Table]) -> pa.Table | pa.RecordBatchReader:
-    """Returns updates as a reader; an empty table of nothing."""
+def portions_reader(row: CollectionRow, portions: Iterator[pa.Table]) -> pa.Table | pa.RecordBatchReader:
+    """Returns updates that come portion by portion as a reader; an empty table of nothing."""
     schema = update_schema(row.columns)
     batches = (batch for one in portions for batch in one.to_batches() if len(batch))
     if (first := next(batches, None)) is None:

@@ -78,26 +78,8 @@ def nearest_float8(total: str) -> float:
         >>> nearest_float8("-3p-1"), nearest_float8("Infinity")
         (-1.5, inf)
     """
-    mantissa, exponent, power = total.partition("p")
-    if not exponent:
-        return float(total)
-    return rounded(int(mantissa, 16), int(power))
-
-
-def rounded(units: int, exponent: int) -> float:
-    """Returns the double that is nearest to an integer times a power of two.
-
-    Raises:
-        SqlFailure: It is too large for one.
-
-    Example:
-        >>> rounded(-3, -1), rounded(2**53 + 1, 0) == 2.0**53
-        (-1.5, True)
-    """
-    try:
-        return float(units << exponent) if exponent >= 0 else units / (1 << -exponent)
-    except OverflowError:
-        raise SqlFailure("22003", "value out of range: overflow") from None
+    found = _units_over(total)
+    return float(total) if found is None else _quotient(*found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +127,7 @@ class ExactSum:
         """The exact sum, as text; None of nothing."""
         if not self.count:
             return None
-        if self.nans or (self.infinities and self.negatives):
-            return "NaN"
-        if self.infinities or self.negatives:
-            return "Infinity" if self.infinities else "-Infinity"
-        return shown(self.units, LEAST_PRODUCT)
+        return special(self.nans, self.infinities, self.negatives) or shown(self.units, LEAST_PRODUCT)
 
 
 def exact_sums_of_frames(
@@ -181,22 +159,49 @@ def exact_sums_of_frames(
 
         if not over(counts):
             found.append(None)
-        elif over(nans) or (over(infinities) and over(negatives)):
-            found.append("NaN")
-        elif over(infinities) or over(negatives):
-            found.append("Infinity" if over(infinities) else "-Infinity")
-        else:
-            found.append(shown(over(totals), LEAST_PRODUCT))
+            continue
+        odd = special(over(nans), over(infinities), over(negatives))
+        found.append(odd or shown(over(totals), LEAST_PRODUCT))
     return found
+
+
+def special(nans: int, infinities: int, negatives: int) -> str | None:
+    """Returns the sum of so many terms that are no number, infinite and negative infinite, as text; None without any.
+
+    Example:
+        >>> special(0, 2, 0), special(0, 1, 1), special(0, 0, 0)
+        ('Infinity', 'NaN', None)
+    """
+    if nans or (infinities and negatives):
+        return "NaN"
+    if infinities or negatives:
+        return "Infinity" if infinities else "-Infinity"
+    return None
 
 
 def parsed(total: str) -> Fraction | float:
     """Returns an exact sum: a double if it is not finite."""
-    mantissa, exponent, power = total.partition("p")
-    if not exponent:
-        return float(total)
-    scale = int(power)
-    return Fraction(int(mantissa, 16) << max(scale, 0), 1 << max(-scale, 0))
+    found = _units_over(total)
+    return float(total) if found is None else Fraction(*found)
+
+
+def units_of(total: str) -> tuple[int, int] | None:
+    """Returns the integer and the exponent of the power of two of which an exact sum is the product.
+
+    None of what is not finite.
+
+    Example:
+        >>> units_of("-3p-1"), units_of("NaN")
+        ((-3, -1), None)
+    """
+    units, is_finite, exponent = total.partition("p")
+    return (int(units, 16), int(exponent)) if is_finite else None
+
+
+def _units_over(total: str) -> tuple[int, int] | None:
+    """Returns the integers of which an exact sum is the quotient; None of what is not finite."""
+    found = units_of(total)
+    return None if found is None else (found[0] << max(found[1], 0), 1 << max(-found[1], 0))
 
 
 def nearest(value: Fraction) -> float:
@@ -205,8 +210,13 @@ def nearest(value: Fraction) -> float:
     Raises:
         SqlFailure: It is too large for one.
     """
+    return _quotient(value.numerator, value.denominator)
+
+
+def _quotient(above: int, below: int) -> float:
+    """Returns the double that is nearest to a quotient: Python rounds one of integers once."""
     try:
-        return float(value)
+        return above / below
     except OverflowError:
         raise SqlFailure("22003", "value out of range: overflow") from None
 
@@ -220,10 +230,8 @@ def _units(x: float, y: float) -> int:
 
 
 def _whole(limbs: Sequence[int], digits: Iterable[Sequence[int]], unit: int) -> str | None:
-    if _NAN in limbs or (_INFINITY in limbs and _NEGATIVE_INFINITY in limbs):
-        return "NaN"
-    if _INFINITY in limbs or _NEGATIVE_INFINITY in limbs:
-        return "Infinity" if _INFINITY in limbs else "-Infinity"
+    if (odd := special(*map(limbs.count, (_NAN, _INFINITY, _NEGATIVE_INFINITY)))) is not None:
+        return odd
     if max(limbs) < 0:
         return None
     placed = ((limb + i, one) for i, row in enumerate(digits) for limb, one in zip(limbs, row, strict=True))

@@ -409,6 +409,8 @@ class FileSource(RecordSource):
         from mz_dagster.storage.source.record import read_records, with_all_columns
 
         self.verify(bindings)
+        if not (self.added_at and bindings):
+            return read_records(spark, self, bindings)
         frames = [with_all_columns(read_records(spark, one, some), self) for one, some in self._as_bound(bindings)]
         return reduce(lambda whole, one: whole.unionByName(one), frames)
 

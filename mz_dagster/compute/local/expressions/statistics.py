@@ -30,6 +30,7 @@ from mz_dagster.functions.aggregates.sums import (
     PRODUCT_DIGITS,
     nearest_float8,
     shown,
+    units_of,
 )
 from mz_dagster.functions.numbers.float_evaluation import INFINITY, MANTISSA, NAN, NEGATIVE_INFINITY
 from mz_dagster.functions.registry import SqlFailure
@@ -342,5 +343,5 @@ def _of_exact_sums(call: Call, operands: Sequence[Operand]) -> Computed | None:
 
 def _parsed(total: str | None) -> _Sum | None:
     """Returns an exact sum; None of what is not finite, or NULL."""
-    units, is_finite, exponent = (total or "").partition("p")
-    return _Sum(int(units, 16), int(exponent)) if is_finite else None
+    found = None if total is None else units_of(total)
+    return None if found is None else _Sum(*found)
