@@ -226,7 +226,7 @@ def mz_assets(
         name=name or "mz_" + re.sub(r"[^A-Za-z0-9_]", "_", chosen),
         specs=specs,
         check_specs=[*frontier_check_specs(specs), *data_check_specs(objects, keys)],
-        partitions_def=partitions_of(chosen),
+        partitions_def=partitions_of(project, chosen),
         can_subset=True,
         backfill_policy=backfill_policy or dg.BackfillPolicy.single_run(),
         description=description,

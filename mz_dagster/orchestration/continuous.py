@@ -47,7 +47,7 @@ from mz_dagster.orchestration.recording import (
     unrecorded,
 )
 from mz_dagster.orchestration.resource import MzResource, summary
-from mz_dagster.orchestration.runs import TIMELINE_TAG, holder_of, wait_s
+from mz_dagster.orchestration.runs import holder_of, tags_of, wait_s
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of
 from mz_dagster.orchestration.translator import MzDagsterTranslator
 from mz_dagster.progress import Lines, Reporter, reported_to
@@ -205,12 +205,12 @@ class Continuous:
             self._counted = counted_before(self._frontiers)
             self._seen = {}
             ticks = live_ticks(self.engine, self.timeline)
-            new = missing_partitions(self.instance, self.timeline, ticks)
+            new = missing_partitions(self.instance, self.engine, self.timeline, ticks)
         else:
             ticks = live_ticks(self.engine, self.timeline, after=self._recorded.of_all(assets))
             new = [partition_key(tick) for tick in ticks if tick > self._newest]
         if new:
-            self.instance.add_dynamic_partitions(partitions_of(self.timeline).name or "", new)
+            self.instance.add_dynamic_partitions(partitions_of(self.engine.project, self.timeline).name or "", new)
         self._newest = max((self._newest, *ticks[-1:]))
         unseen = {key: row.upper for key, row in self._seen.items() if key in assets and assets[key].id == row.id}
         self._seen = assets
@@ -341,7 +341,7 @@ def build_continuous_job(
     @dg.job(
         name=called,
         executor_def=dg.in_process_executor,
-        tags={TIMELINE_TAG: chosen},
+        tags=tags_of(project, chosen),
         description=f'Drives timeline "{chosen}" in one process, tick after tick, until it is terminated.',
     )
     def job() -> None:

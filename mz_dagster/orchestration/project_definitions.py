@@ -2,8 +2,9 @@
 
     defs = dg.Definitions.merge(own, build_mz_definitions(Project.load("shop")))
 
-Owns no behaviour of its own: it calls the same builders as a project's own `definitions.py`. Jobs, sensors and
-partition sets are named after timelines, and the resource is `mz`, so a Dagster project has one of it.
+Owns no behaviour of its own: it calls the same builders as a project's own `definitions.py`. Jobs and sensors are named
+after timelines, and the resource is `mz`, so a code location has one of it. Others of the same instance have projects
+of other names, after which partition sets and runs are called, and assets of other keys.
 """
 
 # Dagster looks at the annotations of the op that is defined here: no `from __future__ import annotations`.

@@ -62,9 +62,9 @@ def live_ticks(engine: Engine, timeline: str, *, after: int = -1) -> tuple[int, 
     return engine.catalog.ticks(timeline, NEWEST, lower=max(after + 1, min(sinces, default=0)))
 
 
-def missing_partitions(instance: dg.DagsterInstance, timeline: str, ticks: Sequence[int]) -> list[str]:
+def missing_partitions(instance: dg.DagsterInstance, engine: Engine, timeline: str, ticks: Sequence[int]) -> list[str]:
     """Returns the keys of those ticks that are no partitions yet, ascending, for Dagster keeps them as they come."""
-    known = set(partitions_of(timeline).get_partition_keys(dynamic_partitions_store=instance))
+    known = set(partitions_of(engine.project, timeline).get_partition_keys(dynamic_partitions_store=instance))
     return [key for key in map(partition_key, ticks) if key not in known]
 
 

@@ -243,8 +243,8 @@ def _newest_ticks(context: dg.AssetExecutionContext, engine: Engine, timeline: s
     """Polls, and returns the open ticks, else the newest one if there is any; partitions are made of them."""
     context.log.info(engine.poll(timeline).reason)
     ticks = list(engine.unsealed_ticks(timeline) or engine.catalog.ticks(timeline, 1))
-    if new := missing_partitions(context.instance, timeline, ticks):
-        context.instance.add_dynamic_partitions(partitions_of(timeline).name or "", new)
+    if new := missing_partitions(context.instance, engine, timeline, ticks):
+        context.instance.add_dynamic_partitions(partitions_of(engine.project, timeline).name or "", new)
     return ticks
 
 

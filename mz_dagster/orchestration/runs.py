@@ -1,7 +1,7 @@
 """Dagster's runs of a timeline: which one is live, and how often a tick was tried in vain.
 
-Everything is read from the instance's run records. A run is a timeline's by its tag, or, since runs that a person
-starts in the UI bear none, by its job or its assets.
+Everything is read from the instance's run records, which has those of all code locations. A run is a timeline's by its
+tags, or, since runs that a person starts in the UI bear none, by its job or its assets.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from mz_dagster.adapter import Project
 from mz_dagster.catalog import LedByAnother
 
-#: Tags of the runs that sensors request: which timeline they step, and to which tick.
+#: Tags of the runs that sensors request: which timeline of which project they step, and to which tick.
+PROJECT_TAG = "mz/project"
 TIMELINE_TAG = "mz/timeline"
 TICK_TAG = "mz/tick"
 
@@ -63,6 +65,11 @@ class TickAttempts:
     again_at: float
 
 
+def tags_of(project: Project, timeline: str) -> dict[str, str]:
+    """Returns the tags by which a run is a timeline's."""
+    return {PROJECT_TAG: project.name, TIMELINE_TAG: timeline}
+
+
 def holder_of(run_id: str) -> str:
     """Returns how a run calls itself in leases."""
     return f"{_HOLDER}{run_id}"
@@ -75,8 +82,8 @@ def is_over(instance: dg.DagsterInstance, leader: LedByAnother) -> bool:
 
 
 def live_run(
-    instance: dg.DagsterInstance,
-    repository: dg.RepositoryDefinition | None,
+    context: dg.SensorEvaluationContext,
+    project: Project,
     timeline: str,
     keys: AbstractSet[dg.AssetKey],
     leader: LedByAnother | None,
@@ -88,16 +95,17 @@ def live_run(
     nothing, and after a while it counts as lost. If it wakes up, the writer's lease still keeps it from doing harm.
 
     Args:
-        instance: Dagster's record.
-        repository: What is loaded; tells which assets a job covers.
-        timeline: The timeline.
+        context: The sensor's, of Dagster's record and of what is loaded, which tells which assets a job covers.
+        project: The project.
+        timeline: Its timeline.
         keys: Its assets.
         leader: Who leads it.
         now_s: The time, in seconds since the epoch.
     """
+    instance, tags = context.instance, tags_of(project, timeline)
     for record in instance.get_run_records(dg.RunsFilter(statuses=LIVE)):
         run = record.dagster_run
-        if run.tags.get(TIMELINE_TAG) != timeline and not keys & _assets_of(run, repository):
+        if not tags.items() <= run.tags.items() and not keys & _assets_of(run, context):
             continue
         if run.status == dg.DagsterRunStatus.STARTED and (leader is None or leader.holder != holder_of(run.run_id)):
             last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
@@ -107,12 +115,12 @@ def live_run(
     return None
 
 
-def attempts_of(instance: dg.DagsterInstance, timeline: str, key: str) -> TickAttempts | None:
+def attempts_of(instance: dg.DagsterInstance, project: Project, timeline: str, key: str) -> TickAttempts | None:
     """Returns how often runs to the tick with that partition key have ended, or None if none has.
 
     After a first one that was killed the next may begin at once; if that is killed, too, the tick itself may be why.
     """
-    asked = dg.RunsFilter(tags={TIMELINE_TAG: timeline, TICK_TAG: key})
+    asked = dg.RunsFilter(tags={**tags_of(project, timeline), TICK_TAG: key})
     records = instance.get_run_records(asked, limit=_TRIES)
     if not records:
         return None
@@ -121,10 +129,17 @@ def attempts_of(instance: dg.DagsterInstance, timeline: str, key: str) -> TickAt
     return TickAttempts(len(records), ended + (0.0 if was_killed else wait_s(len(records))))
 
 
-def _assets_of(run: dg.DagsterRun, repository: dg.RepositoryDefinition | None) -> AbstractSet[dg.AssetKey]:
-    """Returns the assets that a run materializes; one that only checks assets has none."""
+def _assets_of(run: dg.DagsterRun, context: dg.SensorEvaluationContext) -> AbstractSet[dg.AssetKey]:
+    """Returns the assets that a run materializes; one that only checks assets has none.
+
+    Jobs of other code locations have their own names, which may be the same.
+    """
     if run.asset_selection or run.asset_check_selection:
         return run.asset_selection or frozenset()
+    here, there = context.code_location_origin, run.remote_job_origin
+    if here is not None and there is not None and here.location_name != there.location_name:
+        return frozenset()
+    repository = context.repository_def
     if repository is None or not repository.has_job(run.job_name):
         return frozenset()
     return frozenset(repository.get_job(run.job_name).asset_layer.selected_asset_keys)

@@ -44,7 +44,7 @@ from mz_dagster.orchestration.recording import (
     unrecorded,
 )
 from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.runs import TICK_TAG, TIMELINE_TAG, attempts_of, checks_of, is_over, live_run
+from mz_dagster.orchestration.runs import TICK_TAG, attempts_of, checks_of, is_over, live_run, tags_of
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of, tick_of
 
 #: How many materializations one evaluation records; Dagster gives a sensor a minute, and each takes some milliseconds.
@@ -183,7 +183,7 @@ def _evaluate(
         engine.catalog.depose(leader)
         leader = None
     now_s = engine.clock.now_ms() / 1000
-    live = live_run(instance, context.repository_def, timeline, frozenset(assets), leader, now_s)
+    live = live_run(context, engine.project, timeline, frozenset(assets), leader, now_s)
     if leader is not None and live is None:
         return dg.SensorResult(
             skip_reason=f'timeline "{timeline}" is led by {leader.holder}, which polls and steps it itself; '
@@ -201,8 +201,8 @@ def _evaluate(
     except Error as error:  # what was minted before is requested all the same
         failure, reason = error, str(error)
     ticks = live_ticks(engine, timeline)
-    new = missing_partitions(instance, timeline, ticks)
-    requests = [partitions_of(timeline).build_add_request(new)] if new else []
+    new = missing_partitions(instance, engine, timeline, ticks)
+    requests = [partitions_of(engine.project, timeline).build_add_request(new)] if new else []
     shown = frozenset(ticks)
     open_ticks = [tick for tick in engine.unsealed_ticks(timeline) if tick in shown]
     if live is not None:
@@ -218,10 +218,10 @@ def _evaluate(
     events += materializations(instance, engine, lacking)
     request = None
     if open_ticks:
-        before = attempts_of(instance, timeline, partition_key(open_ticks[-1]))
+        before = attempts_of(instance, engine.project, timeline, partition_key(open_ticks[-1]))
         if before is None or before.again_at <= now_s or healed:
             checks = checks_of(context.repository_def, job)
-            request = _request(timeline, open_ticks, asset_rows(engine, specs), checks)
+            request = _request(tags_of(engine.project, timeline), open_ticks, asset_rows(engine, specs), checks)
         else:
             at = datetime.fromtimestamp(before.again_at, UTC)
             reason = (
@@ -248,7 +248,7 @@ def _raise_if_alone(context: dg.SensorEvaluationContext, failure: Error | None, 
 
 
 def _request(
-    timeline: str,
+    tags: Mapping[str, str],
     ticks: Sequence[int],
     assets: Mapping[dg.AssetKey, CollectionRow],
     checks: Sequence[dg.AssetCheckKey],
@@ -267,7 +267,7 @@ def _request(
     keys = [partition_key(tick) for tick in ticks if all(row.upper.less_equal(tick) for row in behind.values())]
     if not behind:
         keys = keys[-1:]
-    tags = {TIMELINE_TAG: timeline, TICK_TAG: keys[-1]}
+    tags = {**tags, TICK_TAG: keys[-1]}
     if len(keys) == 1:
         return dg.RunRequest(partition_key=keys[0], tags=tags, asset_selection=selection, asset_check_keys=of_these)
     tags |= {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-1]}
@@ -300,7 +300,9 @@ def _retain(context: dg.SensorEvaluationContext, engine: Engine, timeline: str) 
     rest = f", {len(forgotten) - len(portion)} more to go" if len(forgotten) > len(portion) else ""
     return dg.SensorResult(
         skip_reason=f"since of {len(moved)} collections moved; {len(portion)} partitions deleted{rest}",
-        dynamic_partitions_requests=[partitions_of(timeline).build_delete_request(portion)] if portion else [],
+        dynamic_partitions_requests=[partitions_of(engine.project, timeline).build_delete_request(portion)]
+        if portion
+        else [],
         asset_events=[*told, *fresh],
     )
 
@@ -310,7 +312,7 @@ def _forgotten(instance: dg.DagsterInstance, engine: Engine, timeline: str) -> l
     live = live_ticks(engine, timeline)
     if not live:
         return []
-    keys = partitions_of(timeline).get_partition_keys(dynamic_partitions_store=instance)
+    keys = partitions_of(engine.project, timeline).get_partition_keys(dynamic_partitions_store=instance)
     return [key for key in keys if (tick := _tick_or_none(key)) is not None and tick < live[0]]
 
 

@@ -1,4 +1,4 @@
-"""Ticks as Dagster's partitions: one dynamic partition set per timeline, in ascending order.
+"""Ticks as Dagster's partitions: one dynamic partition set per timeline of a project, in ascending order.
 
 A partition key is the tick as a fixed-width UTC instant, so that keys sort as times do and a person can read
 them; of a tick beyond the year 9999, which no fixed width of an instant holds, it is the number, behind a letter that
@@ -13,15 +13,20 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from mz_dagster.adapter import Project
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 #: The last tick that an instant of four digits a year tells.
 _LAST_INSTANT = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MS
 
 
-def partitions_of(timeline: str) -> dg.DynamicPartitionsDefinition:
-    """Returns the partition set of a timeline's ticks."""
-    return dg.DynamicPartitionsDefinition(name=f"mz_ticks_{timeline}")
+def partitions_of(project: Project, timeline: str) -> dg.DynamicPartitionsDefinition:
+    """Returns the partition set of a timeline's ticks.
+
+    An instance has one set of a name, whichever code location names it: so the project's name is in it.
+    """
+    return dg.DynamicPartitionsDefinition(name=f"mz_ticks_{project.name}.{timeline}")
 
 
 def named(what: str, timeline: str) -> str:

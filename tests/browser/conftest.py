@@ -115,7 +115,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, spark_config: SparkConfig)
                     _order(root, number)
                     assert engine.poll("shop").tick == TICKS[number]
             minted = [partition_key(tick) for tick in TICKS[STEPPED:]]
-            instance.add_dynamic_partitions(str(partitions_of("shop").name), minted)
+            instance.add_dynamic_partitions(str(partitions_of(project, "shop").name), minted)
         yield project
 
 

@@ -49,7 +49,8 @@ def project(tmp_path: Path, spark_config: SparkConfig, monkeypatch: pytest.Monke
     server = ensure_server(spark_config)
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
     (tmp_path / "mz.toml").write_text(
-        f"[project]\ntimeline = 'feed'\n[timelines.feed]\nclock = 'landing/clock'\n[spark]\nremote = '{server.url}'\n"
+        "[project]\nname = 'shop'\ntimeline = 'feed'\n[timelines.feed]\nclock = 'landing/clock'\n"
+        f"[spark]\nremote = '{server.url}'\n"
     )
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets" / "orders.sql").write_text(SQL)
@@ -98,7 +99,8 @@ def quiet(tmp_path: Path) -> Project:
     """A project whose Spark is nowhere, on a timeline whose clock stands still."""
     keep = "[retention]\nkeep = '1500 ms'\n"
     (tmp_path / "mz.toml").write_text(
-        "[project]\ntimeline = 'feed'\n[timelines.feed]\nclock = 'clock'\n[spark]\nremote = 'sc://127.0.0.1:1'\n" + keep
+        "[project]\nname = 'shop'\ntimeline = 'feed'\n[timelines.feed]\nclock = 'clock'\n[spark]\nremote = 'sc://127.0.0.1:1'\n"
+        + keep
     )
     (tmp_path / "assets").mkdir()
     (tmp_path / "assets" / "all.sql").write_text(QUIET_SQL)

@@ -114,7 +114,7 @@ def test_it_polls_without_a_sign_and_ends_in_time(
     assert seconds >= 2.0
     engine.step("feed", 1000)
     evaluate(defs, threads)  # adds the partition, since this instance has none
-    threads.add_dynamic_partitions("mz_ticks_feed", [partition_key(1000)])
+    threads.add_dynamic_partitions("mz_ticks_shop.feed", [partition_key(1000)])
     for event in evaluate(defs, threads)[0].asset_events:
         threads.report_runless_asset_event(event)
     result, seconds = evaluate(defs, threads)
@@ -128,8 +128,8 @@ def test_it_sees_the_live_run_end(
     mint: Mint, defs: dg.Definitions, threads: dg.DagsterInstance, later: Callable[..., None]
 ) -> None:
     mint(1000, 2000)
-    threads.add_dynamic_partitions("mz_ticks_feed", [partition_key(1000), partition_key(2000)])
-    tags = {"mz/timeline": "feed", "mz/tick": partition_key(1000)}
+    threads.add_dynamic_partitions("mz_ticks_shop.feed", [partition_key(1000), partition_key(2000)])
+    tags = {"mz/project": "shop", "mz/timeline": "feed", "mz/tick": partition_key(1000)}
     run = threads.create_run_for_job(defs.resolve_job_def("step"), tags=tags, status=dg.DagsterRunStatus.STARTED)
     later(1.5, lambda: threads.report_run_failed(run))
     result, seconds = evaluate(defs, threads)

@@ -252,8 +252,8 @@ def test_each_timeline_has_its_own_assets_op_and_partitions(project: Project) ->
     defs = dg.Definitions(assets=[feed, other], resources={"mz": MzResource(project_dir=str(project.root))})
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
-    assert graph.get(dg.AssetKey("noted")).partitions_def == partitions_of("other")
-    assert graph.get(dg.AssetKey("ordered")).partitions_def == partitions_of("feed")
+    assert graph.get(dg.AssetKey("noted")).partitions_def == partitions_of(project, "other")
+    assert graph.get(dg.AssetKey("ordered")).partitions_def == partitions_of(project, "feed")
     assert {key.to_user_string() for key in other.keys} == {"notes", "noted"}
     assert (feed.op.name, other.op.name) == ("mz_feed", "mz_other")
 
@@ -353,7 +353,7 @@ def test_everything_arrives_in_loaded_definitions(project: Project) -> None:
     loaded = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
     for spec in build_mz_asset_specs(project):
         found = loaded[spec.key]
-        assert found.partitions_def == partitions_of("feed")
+        assert found.partitions_def == partitions_of(project, "feed")
         for field in ("description", "owners", "tags", "code_version", "freshness_policy", "metadata"):
             assert getattr(found, field) == getattr(spec, field), (spec.key, field)
         assert found.group_name == (spec.group_name or "default")

@@ -206,7 +206,7 @@ def test_a_subclass_changes_how_assets_look_and_what_a_step_does(tmp_path: Path)
     with own_instance() as instance:
         spec = op_of(definitions).get_asset_spec(dg.AssetKey("orders"))
         assert (spec.group_name, spec.owners) == ("shop", ["team:orders"])
-        instance.add_dynamic_partitions("mz_ticks_default", ["2026-01-05T00:00:00.000Z"])
+        instance.add_dynamic_partitions("mz_ticks_shop.default", ["2026-01-05T00:00:00.000Z"])
         done = definitions.resolve_job_def("step").execute_in_process(
             instance=instance, partition_key="2026-01-05T00:00:00.000Z"
         )

@@ -84,7 +84,7 @@ def test_it_steps_and_records_each_tick_once_and_checks_when_they_change(
     mint(1000, 2000)
     events = events_until(loop, lambda: bool(told))
     assert materialized(events) == at(500, 1000, 2000)
-    assert instance.get_dynamic_partitions("mz_ticks_feed") == [partition_key(tick) for tick in (500, 1000, 2000)]
+    assert instance.get_dynamic_partitions("mz_ticks_shop.feed") == [partition_key(tick) for tick in (500, 1000, 2000)]
     assert loop.ticks == 2
     (line,) = told
     assert "step to tick 2000" in line
@@ -170,7 +170,9 @@ def test_dagster_is_asked_at_the_start_and_not_for_each_tick(
 
     assert materialized(events_until(loop, after_three)) == at(500, 1000, 1500, 2000)
     assert sorted(asked) == sorted(ALL)
-    assert instance.get_dynamic_partitions("mz_ticks_feed") == [partition_key(tick) for tick in (500, 1000, 1500, 2000)]
+    assert instance.get_dynamic_partitions("mz_ticks_shop.feed") == [
+        partition_key(tick) for tick in (500, 1000, 1500, 2000)
+    ]
 
 
 def test_it_keeps_the_lead_while_it_works_and_gives_it_back(engine: Engine, mint: Mint, loop: Continuous) -> None:

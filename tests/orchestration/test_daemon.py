@@ -74,7 +74,9 @@ def project(
     server = ensure_server(spark_config)
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", server.token)
     warm = str(request.param).lower()
-    (tmp_path / "mz.toml").write_text(f"[spark]\nremote = '{server.url}'\n[dagster]\nwarm_runs = {warm}\n")
+    (tmp_path / "mz.toml").write_text(
+        f"[project]\nname = 'shop'\n[spark]\nremote = '{server.url}'\n[dagster]\nwarm_runs = {warm}\n"
+    )
     (tmp_path / "definitions.py").write_text(DEFINITIONS)
     for folder in ("assets", "landing"):
         (tmp_path / folder).mkdir()
@@ -253,7 +255,7 @@ def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
                     return False
                 keys = {partition_key(tick) for tick in watch.ticks}
                 shown = [instance.get_materialized_partitions(dg.AssetKey(name)) for name in ASSETS]
-                shown.append(set(instance.get_dynamic_partitions("mz_ticks_default")))
+                shown.append(set(instance.get_dynamic_partitions("mz_ticks_shop.default")))
                 return all(keys <= one for one in shown) and not instance.get_runs_count(dg.RunsFilter(statuses=LIVE))
 
             watch.until(is_recorded, 180, log)
@@ -268,7 +270,7 @@ def test_the_daemon_drives_ticks_and_a_killed_worker_loses_and_repeats_nothing(
         # Each tick is a partition of each asset, told exactly once, the killed run's ticks not excepted: what it had
         # not told is told by the next run, or, if it had sealed already, by the sensor.
         keys = [partition_key(tick) for tick in watch.ticks]
-        assert instance.get_dynamic_partitions("mz_ticks_default") == keys
+        assert instance.get_dynamic_partitions("mz_ticks_shop.default") == keys
         for name in ASSETS:
             told = instance.fetch_materializations(dg.AssetKey(name), limit=1000).records
             assert Counter(one.partition_key for one in told) == Counter(keys), name

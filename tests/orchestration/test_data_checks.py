@@ -84,7 +84,7 @@ def test_every_run_carries_what_the_checks_say(
         with Engine(project) as engine:
             apply_project(engine)
             tick = engine.poll("default").tick or mint(engine)
-        instance.add_dynamic_partitions(partitions_of("default").name or "", [partition_key(tick)])
+        instance.add_dynamic_partitions(partitions_of(project, "default").name or "", [partition_key(tick)])
         ran = job.execute_in_process(instance=instance, raise_on_error=False, partition_key=partition_key(tick))
         assert ran.success is success
         found = {one.check_name: one for one in ran.get_asset_check_evaluations()}
@@ -130,7 +130,7 @@ def test_a_blocking_check_with_a_later_history_holds_up_no_old_tick(
     project: Project, instance: dg.DagsterInstance
 ) -> None:
     def run(tick: int) -> dg.ExecuteInProcessResult:
-        instance.add_dynamic_partitions(partitions_of("default").name or "", [partition_key(tick)])
+        instance.add_dynamic_partitions(partitions_of(project, "default").name or "", [partition_key(tick)])
         job = definitions_of(project).resolve_job_def("step")
         return job.execute_in_process(instance=instance, raise_on_error=False, partition_key=partition_key(tick))
 

@@ -37,7 +37,7 @@ def mint(project: Project, instance: dg.DagsterInstance) -> int:
         engine.apply()
         tick = engine.poll("feed").tick
     assert tick is not None
-    instance.add_dynamic_partitions("mz_ticks_feed", [partition_key(tick)])
+    instance.add_dynamic_partitions("mz_ticks_shop.feed", [partition_key(tick)])
     return tick
 
 

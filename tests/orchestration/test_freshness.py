@@ -141,7 +141,7 @@ def test_an_asset_downstream_of_a_view_that_is_younger_than_ticks_looks_at_the_l
     assert (of_all(), of_the_last()) == (0, 0)
     instance.report_runless_asset_event(dg.AssetMaterialization("younger", partition=partition_key(3000)))
     assert (of_all(), of_the_last()) == (0, 1), "it was not there at the first ticks"
-    instance.add_dynamic_partitions("mz_ticks_feed", [partition_key(4000)])
+    instance.add_dynamic_partitions("mz_ticks_shop.feed", [partition_key(4000)])
     assert of_the_last() == 0
     instance.report_runless_asset_event(dg.AssetMaterialization("younger", partition=partition_key(4000)))
     assert of_the_last() == 1
@@ -170,7 +170,7 @@ def test_an_asset_without_partitions_takes_a_view_as_it_is_when_all_its_ticks_ar
     def of_the_last(doubled: pa.Table) -> None:
         taken.append(doubled)
 
-    @dg.asset(ins=ins, partitions_def=partitions_of("feed"))
+    @dg.asset(ins=ins, partitions_def=partitions_of(quiet, "feed"))
     def by_tick(doubled: pa.Table) -> None:
         taken.append(doubled)
 

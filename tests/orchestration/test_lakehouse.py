@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from mz_dagster import MzResource, Project, StepResult, build_mz_asset_specs, mz_assets
 from mz_dagster.adapter import Engine
-from mz_dagster.orchestration.ticks import partition_key
+from mz_dagster.orchestration.ticks import partition_key, partitions_of
 
 SQL = """
 CREATE SOURCE orders (id bigint, city text) FROM DELTA (URI 'lake/orders');
@@ -124,6 +124,6 @@ def test_assets_that_write_what_a_source_reads_are_its_upstream(tmp_path: Path, 
     with Engine(project) as engine:
         tick = engine.poll("default").tick
     assert tick is not None
-    instance.add_dynamic_partitions("mz_ticks_default", [partition_key(tick)])
+    instance.add_dynamic_partitions(partitions_of(project, "default").name or "", [partition_key(tick)])
     assert step.execute_in_process(instance=instance, partition_key=partition_key(tick)).success
     assert published() == [("London", 2)]

@@ -91,7 +91,7 @@ def test_what_piled_up_is_one_range_and_runs_never_overlap(
     # While a run of the timeline is live, none is requested.
     live = instance.create_run_for_job(
         definitions.resolve_job_def("step"),
-        tags={"mz/timeline": "feed"},
+        tags={"mz/project": "shop", "mz/timeline": "feed"},
         status=dg.DagsterRunStatus.STARTED,
     )
     held = evaluate(definitions, instance)

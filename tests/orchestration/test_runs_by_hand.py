@@ -39,7 +39,7 @@ def test_a_run_without_a_tick_steps_to_the_newest(
     every = ("a", "b", "doubled")
     assert materialized(execute(defs, instance)) == {key: [partition_key(1000)] for key in every}
     assert sorted(Session(engine).execute("SELECT two FROM doubled").rows) == [(2000,)]
-    assert partitions_of("feed").get_partition_keys(dynamic_partitions_store=instance) == [partition_key(1000)]
+    assert partitions_of(quiet, "feed").get_partition_keys(dynamic_partitions_store=instance) == [partition_key(1000)]
 
     # Ticks that others minted and did not close are closed and recorded with it.
     arrive(quiet, 2000)

@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from mz_dagster import Project
 from mz_dagster.adapter import Engine
@@ -121,7 +122,7 @@ def test_a_tick_that_became_readable_without_a_run_is_materialized_once(
     assert all(one.metadata["mz/outcome"].value == "readable" for one in first.asset_events)
     counted = {(one.asset_key, one.partition) for one in first.asset_events if "dagster/row_count" in one.metadata}
     assert counted == {(key, partition_key(2000)) for key in ALL}, "how many rows there are is told of the newest"
-    assert instance.get_dynamic_partitions("mz_ticks_feed") == [partition_key(1000), partition_key(2000)]
+    assert instance.get_dynamic_partitions("mz_ticks_shop.feed") == [partition_key(1000), partition_key(2000)]
     assert not look().asset_events
     assert not look(lost_cursor=True).asset_events
     mint(3000)
@@ -168,7 +169,9 @@ def test_a_run_is_live_by_its_tag_its_assets_or_its_job(
     started = dg.DagsterRunStatus.STARTED
     match start:
         case "tag":
-            run = instance.create_run_for_job(implicit, tags={"mz/timeline": "feed"}, status=started)
+            run = instance.create_run_for_job(
+                implicit, tags={"mz/project": "shop", "mz/timeline": "feed"}, status=started
+            )
         case "selection":
             some = frozenset({dg.AssetKey("b")})
             run = instance.create_run_for_job(implicit, asset_selection=some, status=started)
@@ -191,8 +194,40 @@ def test_runs_of_other_things_keep_nothing_waiting(
     def elsewhere() -> None: ...
 
     mint(1000)
-    instance.create_run_for_job(elsewhere, tags={"mz/timeline": "other"}, status=dg.DagsterRunStatus.STARTED)
+    others = ({"mz/project": "shop", "mz/timeline": "other"}, {"mz/project": "depot", "mz/timeline": "feed"})
+    for tags in others:
+        instance.create_run_for_job(elsewhere, tags=tags, status=dg.DagsterRunStatus.STARTED)
     assert look().run_requests
+
+
+def test_a_job_of_the_same_name_in_another_code_location_keeps_nothing_waiting(
+    mint: Mint,
+    defs: dg.Definitions,
+    instance: dg.DagsterInstance,
+    look: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its runs begin in the UI's launchpad without a tag and without a selection."""
+
+    def origin(location: str) -> RemoteJobOrigin:
+        return RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__"), "step")
+
+    mint(1000)
+    here = origin("shop").repository_origin.code_location_origin
+    monkeypatch.setattr(dg.SensorEvaluationContext, "code_location_origin", here)
+    for location, is_held in (("depot", False), ("shop", True)):
+        instance.create_run_for_job(
+            defs.resolve_job_def("step"), remote_job_origin=origin(location), status=dg.DagsterRunStatus.STARTED
+        )
+        assert bool(look().run_requests) is not is_held
+
+
+def test_a_failed_tick_of_another_project_makes_none_wait(
+    mint: Mint, defs: dg.Definitions, instance: dg.DagsterInstance, look: Callable[..., Any]
+) -> None:
+    mint(1000)
+    failed_run(instance, defs, {**look().run_requests[0].tags, "mz/project": "depot"})
+    assert asked(look()) == ([partition_key(1000)], None)
 
 
 def test_a_run_whose_worker_vanished_with_its_machine_counts_as_lost_after_a_while(
@@ -205,7 +240,9 @@ def test_a_run_whose_worker_vanished_with_its_machine_counts_as_lost_after_a_whi
 ) -> None:
     mint(1000)
     run = instance.create_run_for_job(
-        defs.resolve_job_def("step"), tags={"mz/timeline": "feed"}, status=dg.DagsterRunStatus.STARTED
+        defs.resolve_job_def("step"),
+        tags={"mz/project": "shop", "mz/timeline": "feed"},
+        status=dg.DagsterRunStatus.STARTED,
     )
     instance.report_engine_event("its last words", run)
     assert "is live" in look().skip_message
@@ -265,20 +302,20 @@ def test_retention_forgets_and_prunes_partitions_and_tells_of_it(
     mint(1000, 2000, 3000, 4000)
     engine.step("feed", 4000)
     look()
-    instance.add_dynamic_partitions("mz_ticks_feed", ["added by hand"])
+    instance.add_dynamic_partitions("mz_ticks_shop.feed", ["added by hand"])
     result = look(RETENTION)
     # `keep` is 1500 ms: of upper 4001, what is before 2500 is forgotten.
     assert {one.asset_key for one in result.asset_events} == ALL
     assert all(one.metadata["mz/since"].value == 2500 for one in result.asset_events)
     assert all(isinstance(one, dg.AssetObservation) for one in result.asset_events)
     left = [partition_key(3000), partition_key(4000), "added by hand"]
-    assert instance.get_dynamic_partitions("mz_ticks_feed") == left
+    assert instance.get_dynamic_partitions("mz_ticks_shop.feed") == left
     again = look(RETENTION)
     assert not again.asset_events
     assert not again.dynamic_partitions_requests
     # What is forgotten does not come back as a partition or materialization.
     assert not look(lost_cursor=True).asset_events
-    assert instance.get_dynamic_partitions("mz_ticks_feed") == left
+    assert instance.get_dynamic_partitions("mz_ticks_shop.feed") == left
 
 
 def test_a_run_of_ticks_that_are_forgotten_says_that_nothing_was_done(
@@ -287,7 +324,7 @@ def test_a_run_of_ticks_that_are_forgotten_says_that_nothing_was_done(
     mint(1000, 2000, 4000)
     engine.step("feed", 4000)
     engine.forget("feed")
-    instance.add_dynamic_partitions("mz_ticks_feed", [partition_key(tick) for tick in (1000, 2000, 4000)])
+    instance.add_dynamic_partitions("mz_ticks_shop.feed", [partition_key(tick) for tick in (1000, 2000, 4000)])
 
     def run(**asked: Any) -> tuple[dict[str, str], list[str]]:
         result = defs.resolve_job_def("step").execute_in_process(
@@ -348,5 +385,5 @@ def test_partitions_keep_the_order_of_ticks(
     engine.step("feed", 2000)
     mint(3000)
     look()
-    keys = partitions_of("feed").get_partition_keys(dynamic_partitions_store=instance)
+    keys = partitions_of(engine.project, "feed").get_partition_keys(dynamic_partitions_store=instance)
     assert list(keys) == [partition_key(tick) for tick in (1000, 2000, 3000)]
