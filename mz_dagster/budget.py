@@ -153,6 +153,8 @@ class Budget:
             told that it may take.
         joined_rows: More rows are not made in this process by one join; by default as `frame_rows`.
         joined_at_once: Of more, made of updates that take rows back at several times, fewer times are joined at once.
+        pairs_per_row: If by its keys alone a join makes no more pairs than so many for each row of both sides, they are
+            compared when they are made.
         made_rows: Nor by one operator of any other kind: the elements of arrays, the updates of groups.
         compared_rows: What a column is compared with in a join is looked at for up to so many rows; of more, the bounds
             within which the other side lies are not worked out, and all of it is read.
@@ -278,6 +280,7 @@ class Budget:
     frame_rows: int = field(default_factory=_frame_rows)
     joined_rows: int = field(default_factory=_frame_rows)
     joined_at_once: int = 100_000
+    pairs_per_row: int = 4
     made_rows: int = field(default_factory=_made_rows)
     compared_rows: int = 1_000
     scalar_rows: int = field(default_factory=_made_rows)

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mz_dagster.functions.membership import AMONG, constants_of
+from mz_dagster.plan.representations import sortable
 from mz_dagster.plan.rewriting import can_fail
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_of
 from mz_dagster.scalars.types import Kind
@@ -28,7 +29,11 @@ BOUNDED_KINDS = frozenset(
 
 
 #: Of which kinds the plain forms are integers.
-_NUMBERED = BOUNDED_KINDS - _STRINGS - {Kind.UUID}
+NUMBERED_KINDS = BOUNDED_KINDS - _STRINGS - {Kind.UUID}
+#: Of which kinds values compare as what they are sorted by does (`representations.sortable`).
+_SORTED_KINDS = BOUNDED_KINDS | {
+    *(Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.TIME, Kind.INTERVAL, Kind.BYTEA),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +93,23 @@ def bounds_columns(predicate: Scalar) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`column operation other`, of a row: its column with what others come to, as in `Bound`."""
+    """`scalar operation other`, of a row: what some of its columns come to with what others do, as in `Bound`."""
 
-    column: ColumnRef
+    scalar: Scalar
     operation: str
     other: Scalar
 
 
 def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tuple[Comparison, ...]:
-    """Returns what filters among `steps` ask of one of the first `arity` columns, compared with some others of them.
+    """Returns what filters among `steps` ask of some of the first `arity` columns, compared with others of them.
 
-    Without a row that does not pass one, no error is lost if what it is compared with does not fail: these filters
-    stand before all else that can.
+    Each is there both ways, by what is sorted as the values are that it compares. Without a row that does not pass one,
+    no error is lost if what it compares does not fail: these filters stand before all else that can.
 
     Example:
         >>> from mz_dagster.scalars.types import BOOL, INT4
         >>> less = Call("lt_int4", (ColumnRef(0, INT4), ColumnRef(1, INT4)), BOOL)
-        >>> [(one.column.position, one.operation) for one in leading_comparisons([("filter", less)], 2)]
+        >>> [(one.scalar.position, one.operation) for one in leading_comparisons([("filter", less)], 2)]
         [(0, 'lt'), (1, 'gt')]
     """
     found: list[Comparison] = []
@@ -112,24 +117,21 @@ def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tupl
         if kind == "filter" and isinstance(scalar, Call) and len(scalar.arguments) == 2:
             operation = scalar.function.partition("_")[0]
             left, right = scalar.arguments
-            sides = [(left, operation, right), (right, _TURNED.get(operation, ""), left)]
-            found += [
-                Comparison(column, operation, other)
-                for column, operation, other in sides
-                if isinstance(column, ColumnRef)
-                and column.position < arity
-                and _compares(column, operation, other, arity)
-            ]
+            if operation in _TURNED and _compares(left, right, arity):
+                left, right = sortable(left), sortable(right)
+                found += [Comparison(left, operation, right), Comparison(right, _TURNED[operation], left)]
         if can_fail(scalar):
             break
     return tuple(found)
 
 
-def _compares(column: ColumnRef, operation: str, other: Scalar, arity: int) -> bool:
-    positions = columns_of(other)
-    is_among = bool(positions) and max(*positions, column.position) < arity and column.position not in positions
-    kind = column.type.kind
-    return operation in _TURNED and is_among and kind in _NUMBERED and other.type.kind is kind
+def _compares(left: Scalar, right: Scalar, arity: int) -> bool:
+    """Returns whether a row that does not pass a comparison is told by columns of two parts of it."""
+    positions = columns_of(left), columns_of(right)
+    if not all(positions) or not positions[0].isdisjoint(positions[1]) or max(max(one) for one in positions) >= arity:
+        return False
+    kinds = {left.type.kind, right.type.kind}
+    return kinds <= _SORTED_KINDS and (len(kinds) == 1 or kinds <= _STRINGS - {Kind.CHAR})
 
 
 def leading_bounds(steps: Iterable[tuple[str, Scalar]], arity: int) -> tuple[Scalar, ...]:

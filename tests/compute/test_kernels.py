@@ -51,7 +51,9 @@ from mz_dagster.scalars.types import (
     array_of,
     enum_of,
     numeric,
+    record_of,
 )
+from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells, stored_cells
 from tests.compute.examples import AREAS, POOLS, Example, sample
 
@@ -151,6 +153,10 @@ def calls_of_lowering() -> list[Call]:
     found.append(Call("multiplicity_int8", columns(INT8), INT8))
     found.append(Call("unsigned_zero_float4", columns(FLOAT4), FLOAT4))
     found.append(Call("unsigned_zero_float8", columns(FLOAT8), FLOAT8))
+    for type_ in (FLOAT4, FLOAT8):
+        found.append(Call("represented_floats", columns(type_), _signed(type_)))
+        found.append(Call("unsigned_zeros", columns(_signed(type_)), _signed(type_)))
+        found.append(Call("restored_floats", columns(_signed(type_)), type_))
     found.append(Call("limb_float8", columns(FLOAT8), INT4))
     found += [Call("digit_float8", (*columns(FLOAT8), Literal(place, INT4)), INT8) for place in range(4)]
     found.append(Call("label_of_enum", columns(enum_of(Enumeration.of("mood", MOODS))), TEXT))
@@ -164,6 +170,11 @@ def calls_of_lowering() -> list[Call]:
         found.append(Call("whole_numeric", columns(*parts), parts[1]))
         found.append(Call("widened_numeric", columns(numeric(0)), parts[1]))
     return found
+
+
+def _signed(type_: ScalarType) -> ScalarType:
+    """Returns the type of numbers beside whether each is -0.0."""
+    return record_of([("value", type_), ("is_minus_zero", BOOL)])
 
 
 #: Labels, of which some look like values.
@@ -183,6 +194,7 @@ def test_what_lowering_calls_is_over_columns_what_it_is_over_rows() -> None:
             Kind.MZ_TIMESTAMP: [0, 5, 2**63 - 2, 2**63 - 1, None], Kind.INT8: [0, 3, -1, 2**63 - 1, None],
             Kind.FLOAT8: [0.0, -0.0, 1.0, -3.0, 0.1, 5e-324, 1e308, 2.0**-1022, math.nan, math.inf, -math.inf, None],
             Kind.FLOAT4: [0.0, -0.0, 0.5, math.nan, None],
+            Kind.RECORD: [(0.0, False), (0.0, True), (-0.0, False), (1.5, False), (math.nan, False), None],
             Kind.ENUM: [*(Enumeration.of("mood", MOODS).members or ()), None],
         }  # fmt: skip
         rows = []
@@ -424,3 +436,15 @@ def test_digits_are_cut_as_they_are_rounded(digits: int, rounding: str) -> None:
     units = [sign * one for one in edges for sign in (1, -1)]
     wanted = [int(numerics.rounded(Decimal(one), -digits, numerics.ROUNDINGS[rounding])) // 10**digits for one in units]
     assert decimals.cut(np.array(units), digits, rounding).tolist() == wanted
+
+
+@pytest.mark.parametrize("type_", [FLOAT4, FLOAT8], ids=str)
+def test_zeros_lose_their_signs_beside_fields_that_are_null(type_: ScalarType) -> None:
+    pairs = pa.StructArray.from_arrays(
+        [pa.array([-0.0, None, 2.0], arrow_type(type_)), pa.array([False, None, True])],
+        fields=list(arrow_type(_signed(type_))),
+        mask=pa.array([False, False, True]),
+    )
+    found = STRICT["unsigned_zeros"](Call("unsigned_zeros", columns(_signed(type_)), _signed(type_)), [pairs])
+    assert found is not None
+    assert repr([tuple(row.values()) for row in found.values[:2].to_pylist()]) == "[(0.0, False), (None, None)]"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,26 +21,42 @@ from hypothesis import strategies as st
 
 from mz_dagster.budget import budget, budget_of
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
+from mz_dagster.compute.local import ranges
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.expressions import RowBatch
 from mz_dagster.compute.local.join import join_updates
 from mz_dagster.formalism import GlobalId
+from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.evaluation import compiled
-from mz_dagster.plan.bounding import Comparison
+from mz_dagster.functions.numbers.unconstrained import of_text
+from mz_dagster.functions.plain import to_plain
+from mz_dagster.plan.bounding import Comparison, leading_comparisons
 from mz_dagster.plan.physical import DeltaJoin, ReadCollection
 from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, columns_of
 from mz_dagster.scalars.types import (
+    BOOL,
+    BYTEA,
+    DATE,
     FLOAT8,
     INT4,
+    INT8,
     INTERVAL,
     JSONB,
     TEXT,
+    TIME,
+    TIMESTAMP,
+    UNCONSTRAINED,
+    UUID,
     Column,
+    Kind,
     RelationType,
     ScalarType,
     array_of,
+    numeric,
 )
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
+from mz_dagster.storage.plain_cells import stored_cells
 from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.budgets import SetBudget
 from tests.compute.test_lookup_keys import TYPES, VALUES
@@ -154,43 +173,63 @@ def test_the_updates_are_those_of_the_definition(name: str, data: st.DataObject,
 
 
 C0, C2, C4 = (ColumnRef(position, INT4) for position in (0, 2, 4))
-NEXT = Call("add_int4", (C2, Literal(1, INT4)), INT4)
+C1, C3, C5 = (ColumnRef(position, TEXT) for position in (1, 3, 5))
+
+
+def after(column: ColumnRef) -> Call:
+    """Returns the number behind a column's."""
+    return Call("add_int4", (column, Literal(1, INT4)), INT4)
+
+
+NEXT = after(C2)
 #: Which fails for 1.
 RISKY = Call("divide_int4", (Literal(2, INT4), Call("subtract_int4", (C2, Literal(1, INT4)), INT4)), INT4)
+TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 COMPARISONS = [
-    *(Comparison(C0, operation, other) for operation in ("eq", "lt", "le", "gt", "ge") for other in (C2, NEXT, C4)),
+    *(Comparison(C0, operation, other) for operation in TURNED for other in (C2, NEXT, C4)),
+    *(Comparison(after(C0), operation, other) for operation in ("lt", "ge") for other in (C2, NEXT, C4)),
     *(Comparison(C2, operation, other) for operation in ("eq", "lt", "ge") for other in (C0, C4)),
+    *(Comparison(C1, operation, other) for operation in ("eq", "lt", "ge") for other in (C3, C5)),
     Comparison(C4, "le", C0),
 ]
+
+
+def both_ways(compared: Sequence[Comparison]) -> list[Comparison]:
+    return [*compared, *(Comparison(one.other, TURNED[one.operation], one.scalar) for one in compared)]
+
+
 COMPARES = {"eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
 
 
 def passes(told: Told, one: Comparison) -> bool:
-    evaluate = compiled(one.other)
     data, _, _, error = told
-    value, other = data[one.column.position], None if error else evaluate(data)
-    return bool(error) or (value is not None and other is not None and COMPARES[one.operation](value, other))
+    if error:
+        return True
+    value, other = compiled(one.scalar)(data), compiled(one.other)(data)
+    return value is not None and other is not None and COMPARES[one.operation](value, other)
 
 
-@pytest.mark.parametrize("inputs", [2, 3])
+@pytest.mark.parametrize("name", ["two inputs", "by two columns", "NULL equals NULL", "a chain", "without a condition"])
+@pytest.mark.parametrize("pairs_per_row", [0, 4])
 @given(
     data=st.data(),
     lower=st.integers(0, TIMES),
     compared=st.lists(st.sampled_from(COMPARISONS), min_size=1, max_size=3),
 )
 def test_of_what_is_compared_the_updates_that_pass_are_those_of_the_definition(
-    inputs: int, data: st.DataObject, lower: int, compared: list[Comparison]
+    name: str, pairs_per_row: int, data: st.DataObject, lower: int, compared: list[Comparison]
 ) -> None:
-    node = replace(JOINS["without a condition"] if inputs == 2 else join(3, []), orders=())
-    positions = range(2 * inputs)
-    compared = [one for one in compared if {one.column.position, *columns_of(one.other)} <= set(positions)]
+    node = JOINS[name]
+    positions = range(2 * len(node.inputs))
+    compared = both_ways([one for one in compared if columns_of(one.scalar) | columns_of(one.other) <= set(positions)])
     histories = [data.draw(UPDATES) for _ in node.inputs]
-    found, wanted = made(node, histories, lower, compared), defined(node, histories, lower)
+    with budget_of(replace(budget(), pairs_per_row=pairs_per_row)):
+        found, wanted = made(node, histories, lower, compared), defined(node, histories, lower)
     left = {told: diff for told, diff in found.items() if all(passes(told, one) for one in compared)}
     assert left == {told: diff for told, diff in wanted.items() if all(passes(told, one) for one in compared)}
 
 
-@pytest.mark.parametrize("one", [one for one in COMPARISONS if C4 not in (one.column, one.other)])
+@pytest.mark.parametrize("one", [one for one in COMPARISONS if not {C4, C5} & {one.scalar, one.other}])
 def test_of_what_is_compared_once_nothing_else_is_made(one: Comparison) -> None:
     rows: list[Told] = [((value, ""), 0, 1, None) for value in (None, 3, 1, 2, 2)]
     node = JOINS["without a condition"]
@@ -204,15 +243,83 @@ def test_where_what_is_compared_with_fails_every_row_is_joined() -> None:
     assert len(found) == 2
 
 
-def test_a_join_by_ranges_makes_no_more_than_its_matches() -> None:
-    count = 5_000
-    numbers = update_table(INPUT, [((n, ""), 0, 1, None) for n in range(count)])
-    compared = [Comparison(C0, "ge", C2), Comparison(C0, "le", NEXT)]
-    node = JOINS["without a condition"]
-    with budget_of(replace(budget(), joined_rows=2 * count)):
+#: What 5,000 rows, each beside the next, are compared by, and how many pairs pass.
+MANY = {
+    "a column within a range": ([Comparison(C0, "ge", C2), Comparison(C0, "le", NEXT)], 9_999),
+    "what is computed within a range": ([Comparison(after(C0), "ge", C2), Comparison(after(C0), "lt", NEXT)], 4_999),
+    "intervals that overlap": ([Comparison(C0, "lt", NEXT), Comparison(C2, "lt", after(C0))], 5_000),
+    "intervals that touch": ([Comparison(C0, "le", NEXT), Comparison(C2, "le", after(C0))], 14_998),
+    "texts": ([Comparison(C1, "ge", C3), Comparison(C1, "le", C3)], 5_000),
+}
+
+
+@pytest.mark.parametrize("case", MANY)
+@pytest.mark.parametrize("by", ["no key", "a key"])
+def test_a_join_by_ranges_makes_no_more_than_its_matches(case: str, by: str) -> None:
+    compared, count = MANY[case]
+    if by == "a key":
+        node = replace(join(2, []), equivalences=((parity(C0), parity(C2)),))
+        count = {9_999: 5_000, 14_998: 5_000, 4_999: 0}.get(count, count)
+    else:
+        node = JOINS["without a condition"]
+    numbers = update_table(INPUT, [((n, f"{n:05}"), 0, 1, None) for n in range(5_000)])
+    with budget_of(replace(budget(), joined_rows=15_000)):
         meeting = meeting_terms([(0, 0), (0, 0)])
-        table = join_updates(node, [numbers] * 2, meeting, lambda i, j, by, within: numbers, compared)
-    assert len(table) == 2 * count - 1
+        table = join_updates(node, [numbers] * 2, meeting, lambda i, j, by, within: numbers, both_ways(compared))
+    assert len(table) == count
+
+
+def parity(column: ColumnRef) -> Call:
+    return Call("modulo_int4", (column, Literal(2, INT4)), INT4)
+
+
+def values_of(type_: ScalarType) -> list[Any]:
+    """Returns values of a type, in whatever order, NULL and some that are equal included."""
+    match type_.kind:
+        case Kind.FLOAT8:
+            return [None, 0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, -1.5, 5e-324, -5e-324]
+        case Kind.NUMERIC:
+            return [None, *(Decimal(n).scaleb(-type_.scale) for n in (0, 7, -7, 100, 10**30, -(10**30)))]
+        case Kind.UNCONSTRAINED:
+            return [None, *map(of_text, ("0", "-1", "1.0", "1.00", "10", "-10", "1e-20", "NaN", "Infinity"))]
+        case Kind.INTERVAL:
+            return [None, Interval(1, 0, 0), Interval(0, 30, 0), Interval(0, 29, 86_400_000_001), Interval(-1, 0, 0)]
+        case Kind.BYTEA:
+            return [None, b"", b"\0", b"a", b"\xff", b"ab"]
+        case Kind.TIME:
+            return [None, dt.time(), dt.time(23, 59, 59, 999_999), dt.time(12)]
+        case Kind.CHAR | Kind.VARCHAR | Kind.TEXT:
+            return [None, "", "a", "B", "ab", "é", "\U0001f600", "\uffff"]
+    return [None, *map(VALUES[type_], range(6))]
+
+
+#: Kinds that are compared, each with itself; numerics with one of another scale.
+COMPARED_TYPES = [
+    *((type_, type_) for type_ in (INT4, INT8, DATE, TIMESTAMP, UUID, TEXT, FLOAT8, numeric(2), BYTEA, TIME, INTERVAL)),
+    (numeric(0), numeric(9)),
+    (UNCONSTRAINED, UNCONSTRAINED),
+    (ScalarType(Kind.CHAR), ScalarType(Kind.CHAR)),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), COMPARED_TYPES, ids=str)
+@pytest.mark.parametrize("operation", TURNED)
+def test_values_of_each_kind_are_paired_as_they_compare(one: ScalarType, other: ScalarType, operation: str) -> None:
+    left, right = ColumnRef(0, one), ColumnRef(1, other)
+    call = Call(f"{operation}_{short_name(one.kind)}", (left, right), BOOL)
+    compared = leading_comparisons([("filter", call)], 2)
+    assert compared
+    plain = [[to_plain(cell, type_) for cell in values_of(type_)] for type_ in (one, other)]
+    stored = [stored_cells(cells, type_) for cells, type_ in zip(plain, (one, other), strict=True)]
+    first, second = (
+        ranges.Side(RowBatch(len(cells), {place: cells}.__getitem__), frozenset({place}))
+        for place, cells in enumerate(stored)
+    )
+    found = ranges.compared_pairs(first, second, compared, None, 1_000)
+    assert found is not None
+    evaluate = compiled(call)
+    wanted = [(m, n) for m, a in enumerate(plain[0]) for n, b in enumerate(plain[1]) if evaluate({0: a, 1: b})]
+    assert sorted(zip(*(numbers.tolist() for numbers in found), strict=True)) == wanted
 
 
 @given(data=st.data(), lower=st.integers(0, TIMES), is_whole=st.booleans())

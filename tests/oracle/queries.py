@@ -154,10 +154,13 @@ class Queries:
         parts: list[Expr] = []
         for i, j in source.sample(pairs, min(len(pairs), source.choice((1, 1, 2)))):
             roll = source.random()
-            if roll < 0.8:
+            if roll < 0.7:
                 parts.append(Expr(f"⟦{i}⟧ = ⟦{j}⟧", "boolean"))
-            elif roll < 0.9:
+            elif roll < 0.8:
                 parts.append(Expr(f"⟦{i}⟧ {source.choice(COMPARISONS)} ⟦{j}⟧", "boolean"))
+            elif roll < 0.9:  # a range, or what overlaps
+                for k, m in ((i, j), source.choice(pairs)):
+                    parts.append(Expr(f"⟦{k}⟧ {source.choice(('<', '<=', '>', '>='))} ⟦{m}⟧", "boolean"))
             else:
                 of = columns[i].type
                 left = Scalars(source, columns[:before]).expression(of, 1, safe=safe)

@@ -160,6 +160,7 @@ BUDGETS = (
         inlined_rows=2,
         hot_bytes=2_000,
         sorted_rows=0,
+        pairs_per_row=0,
         loose_rows=0,
         whole_rows=10**6,
     ),

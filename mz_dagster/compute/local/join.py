@@ -17,8 +17,8 @@ Of n inputs whose rows of one key were replaced at h times in the interval, a te
 update, which cancel. So what makes many rows is joined for the earlier times first, then for the later ones, with what
 each meets as it then was: the less times at once, the less cancels.
 
-Where nothing must be equal, what is asked for right above the join says which rows are joined, if that is a range of
-a column (`ranges`). Too many rows are `Declined`, and left to Spark.
+What is asked for right above the join says which rows are joined, if that is a range of what is computed of a side
+(`compared_rows`), where nothing must be equal, or where many rows are. Too many rows are `Declined`, and left to Spark.
 """
 
 from __future__ import annotations
@@ -44,11 +44,12 @@ from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.outcome import as_mask, first_errors
 from mz_dagster.compute.local.joined_rows import JoinedRows, JoinSide
 from mz_dagster.compute.local.linear import mapped
-from mz_dagster.compute.local.ranges import ranges
+from mz_dagster.compute.local.matching import RowPairs, numbered_keys
+from mz_dagster.compute.local.ranges import Side, compared_pairs
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.object_cache import cached_by_object
-from mz_dagster.plan.bounding import Comparison
+from mz_dagster.plan.bounding import NUMBERED_KINDS, Comparison
 from mz_dagster.plan.physical import DeltaJoin, MapFilterProject
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, rewrite
 from mz_dagster.scalars.types import Kind
@@ -234,6 +235,10 @@ class _Join:
             self._computed[i].append(own)
         return f"k{self._computed[i].index(own)}"
 
+    def positions_of(self, inputs: Collection[int]) -> frozenset[int]:
+        """Returns the positions of the columns of some inputs."""
+        return frozenset(position for position, (i, _) in enumerate(self.owners) if i in inputs)
+
     def extended(self, i: int, frame: pa.Table) -> pa.Table:
         """Returns an input's updates with what is computed of them; where that fails, errors."""
         if not self._computed[i]:
@@ -313,11 +318,7 @@ def _term(
         }
         side = join.side(j, lookup(i, j, by, () if by else _within(join, j, joined, compared)))
         pairs = [(values, join.keys[j][number][0]) for number, values in keys.items()]
-        within = _ranges(join, j, joined, side, compared) if not pairs and compared else None
-        if within is None:
-            joined.meet(j, side, pairs, most)
-        else:
-            joined.meet_rows(j, side, *within(most))
+        joined.meet_rows(j, side, *_met(join, j, joined, side, pairs, compared, most))
         for number, names in join.keys[j].items():
             representatives.setdefault(number, (j, names[0]))
         for number, inputs in join.inputs_of.items():
@@ -346,57 +347,50 @@ def _meet_late(join: _Join, number: int, joined: JoinedRows, representatives: Ma
     joined.keep(kept)
 
 
-def _ranges(
-    join: _Join, j: int, joined: JoinedRows, side: JoinSide, compared: Sequence[Comparison]
-) -> Callable[[int], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
-    """Returns what returns the pairs of joined rows and an input's that may compare so, at most so many.
+def _met(
+    join: _Join,
+    j: int,
+    joined: JoinedRows,
+    side: JoinSide,
+    pairs: Sequence[tuple[pa.ChunkedArray, str]],
+    compared: Sequence[Comparison],
+    most: int,
+) -> RowPairs:
+    """Returns the pairs of joined rows and an input's whose keys are equal; what does not compare so may be missing.
 
-    Of the columns of both sides the one is put in order by which there are the fewest pairs; None if there is none.
-    What is compared with fails for no row, and nothing else of the join does: no error is lost.
+    To compare costs an order of the rows. So where keys must be equal, it is done if by these alone there are several
+    times as many pairs as rows.
     """
-    if join.late:
-        return None
-    of_joined = RowBatch(joined.length, lambda position: whole(_joined_column(join, joined, position)))
-    of_side = RowBatch(side.rows, lambda position: whole(side.column(f"c{join.owners[position][1]}")))
-    asked: dict[int, list[tuple[str, pa.Array]]] = {}
-    for one in compared:
-        owner, _ = join.owners[one.column.position]
-        others = {join.owners[position][0] for position in columns_of(one.other)}
-        if owner == j and others <= joined.sides.keys():
-            batch = of_joined
-        elif owner in joined.sides and others == {j}:
-            batch = of_side
-        else:
-            continue
-        if not is_exact_in_python(one.other) or batch.rows > budget().frame_rows:
-            continue
-        values = evaluated(one.other, batch)
-        if values.errors is None:
-            asked.setdefault(one.column.position, []).append((one.operation, values.array(batch.rows)))
-    if not asked:
-        return None
-    found = {position: ranges(_asked_column(join, j, joined, side, position), own) for position, own in asked.items()}
-    position, best = min(found.items(), key=lambda one: (one[1].total, one[0]))
-
-    def pairs(most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        asking, met = best.pairs(most)
-        return (asking, met) if join.owners[position][0] == j else (met, asking)
-
-    return pairs
-
-
-def _asked_column(join: _Join, j: int, joined: JoinedRows, side: JoinSide, position: int) -> pa.ChunkedArray:
-    owner, column = join.owners[position]
-    return side.column(f"c{column}") if owner == j else joined.column(owner, f"c{column}")
+    # Of what else fails no error may be lost.
+    if not compared or join.late:
+        return joined.matches(side, pairs, most)
+    if pairs:
+        try:
+            return joined.matches(side, pairs, min(most, budget().pairs_per_row * (joined.length + side.rows)))
+        except TooManyMade:
+            pass
+    left = Side(
+        RowBatch(joined.length, lambda position: whole(_joined_column(join, joined, position))),
+        join.positions_of(joined.sides),
+    )
+    right = Side(
+        RowBatch(side.rows, lambda position: whole(side.column(f"c{join.owners[position][1]}"))),
+        join.positions_of([j]),
+    )
+    keys = numbered_keys([(one, side.column(name)) for one, name in pairs]) if pairs else None
+    found = compared_pairs(left, right, compared, keys, most)
+    return joined.matches(side, pairs, most) if found is None else found
 
 
 def _within(join: _Join, j: int, joined: JoinedRows, compared: Sequence[Comparison]) -> list[ValueBound]:
     """Returns within what columns of an input are in the rows that are asked for with what is joined so far."""
     found = []
     for one in compared:
-        owner, column = join.owners[one.column.position]
+        if not isinstance(one.scalar, ColumnRef) or one.scalar.type.kind not in NUMBERED_KINDS:
+            continue
+        owner, column = join.owners[one.scalar.position]
         positions = sorted(columns_of(one.other))
-        if owner != j or not positions or not all(join.owners[position][0] in joined.sides for position in positions):
+        if owner != j or not all(join.owners[position][0] in joined.sides for position in positions):
             continue
         asked = {str(position): _joined_column(join, joined, position) for position in positions}
         distinct = distinct_rows(pa.table(asked))

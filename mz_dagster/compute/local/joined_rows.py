@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import DIFF, TIME
-from mz_dagster.compute.local.matching import SortedKeys, matches, sorted_matches
+from mz_dagster.compute.local.matching import RowPairs, SortedKeys, matches, sorted_matches
 from mz_dagster.compute.local.multiplicities import products
 
 Rows = NDArray[np.int64]
@@ -115,30 +115,28 @@ class JoinedRows:
             self._found[input, name] = self.sides[input].column(name).take(pa.array(rows))
         return self._found[input, name]
 
-    def meet(self, input: int, side: JoinSide, keys: Sequence[tuple[pa.ChunkedArray, str]], most: int) -> None:
-        """Joins an input's rows whose columns are equal to some of the joined ones, and which come in time.
-
-        An input before the first meets at the same time, too, one behind it does not: each pair is met once.
+    def matches(self, side: JoinSide, keys: Sequence[tuple[pa.ChunkedArray, str]], most: int) -> RowPairs:
+        """Returns the numbers of the joined rows, and of an input's, whose columns are equal.
 
         Args:
-            input: The number of the input.
-            side: Its rows.
+            side: The input's rows.
             keys: Pairs of a column of the joined rows and one of the side.
             most: How many pairs of rows there may be.
 
         Raises:
             TooManyMade: There are more.
         """
-        found = None
         if len(keys) == 1 and (known := side.sorted_keys(keys[0][1])) is not None:
             found = sorted_matches(keys[0][0], known, most)
-        if found is None:
-            pairs = [(one, side.column(name)) for one, name in keys]
-            found = matches(pairs, self.length, side.rows, most)
-        self.meet_rows(input, side, *found)
+            if found is not None:
+                return found
+        return matches([(one, side.column(name)) for one, name in keys], self.length, side.rows, most)
 
     def meet_rows(self, input: int, side: JoinSide, lefts: Rows, rights: Rows) -> None:
-        """Joins an input's rows to the joined ones, pair by pair of their numbers, where they come in time."""
+        """Joins an input's rows to the joined ones, pair by pair of their numbers, where they come in time.
+
+        An input before the first meets at the same time, too, one behind it does not: each pair is met once.
+        """
         self._take(lefts)
         self.sides[input], self._rows[input] = side, rights
         if not self.length:

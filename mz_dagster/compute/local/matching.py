@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from mz_dagster.compute.local.declined import TooManyMade
 from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.storage.row_numbers import SPARSE, compact, numbered, order_by, whole
+
+#: Pairs of rows of two sides: the numbers of the one's, and of the other's.
+RowPairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: By its upper bits, a product with it spreads integers over an array, whatever their lower ones are.
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -74,9 +77,7 @@ class SortedKeys:
         return begin, self._begins[places + 1] - begin
 
 
-def sorted_matches(
-    asked: pa.ChunkedArray, keys: SortedKeys, most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def sorted_matches(asked: pa.ChunkedArray, keys: SortedKeys, most: int) -> RowPairs | None:
     """Returns what `matches` does of one pair of columns, one of which is in order; None if the other has NULLs.
 
     Args:
@@ -115,7 +116,7 @@ def _integers(column: pa.ChunkedArray) -> NDArray[np.int64] | None:
     return found
 
 
-def spans(count: NDArray[np.int64], begin: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def spans(count: NDArray[np.int64], begin: NDArray[np.int64], most: int) -> RowPairs:
     """Returns pairs of numbers: i, as often as it counts, with those from where it begins on.
 
     Raises:
@@ -131,9 +132,7 @@ def spans(count: NDArray[np.int64], begin: NDArray[np.int64], most: int) -> tupl
     return lefts, np.arange(total) + np.repeat(begin - np.cumsum(count) + count, count)
 
 
-def matches(
-    pairs: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]], left: int, right: int, most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def matches(pairs: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]], left: int, right: int, most: int) -> RowPairs:
     """Returns the numbers of the rows on both sides of each pair whose keys are equal.
 
     Args:
@@ -161,17 +160,41 @@ def matches(
         if is_met:
             met = np.flatnonzero(reduce(np.logical_and, is_met))
     few = [(one, other.take(pa.array(met)) if len(met) < right else other) for one, other in pairs]
-    columns = [pa.concat_arrays([whole(one), whole(other)]) for one, other in few]
-    numbers, bound = numbered(columns, left + len(met))
-    if bound > SPARSE * len(numbers) + 1:
-        numbers, bound = compact(numbers)
-    lefts, places = _by_number(numbers[:left], numbers[left:], bound, most)
+    asked, keys, bound = _numbered_keys(few, left, len(met))
+    lefts, places = _by_number(asked, keys, bound, most)
     return lefts, met[places]
 
 
-def _direct_matches(
-    one: NDArray[np.int64], other: NDArray[np.int64], most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def numbered_keys(
+    pairs: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]],
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns numbers of the rows on both sides of each pair, from 0 on, which are equal where their keys are.
+
+    Args:
+        pairs: The columns of both sides, of one type each; one pair at least.
+
+    Example:
+        >>> one, other = pa.chunked_array([[1, 2, None]]), pa.chunked_array([[2, None, 2]])
+        >>> [found.tolist() for found in numbered_keys([(one, other)])]
+        [[0, 1, 2], [1, 2, 1]]
+    """
+    one, other = pairs[0]
+    asked, keys, _ = _numbered_keys(pairs, len(one), len(other))
+    return asked, keys
+
+
+def _numbered_keys(
+    pairs: Sequence[tuple[pa.ChunkedArray, pa.ChunkedArray]], left: int, right: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Returns the numbers of both sides' keys, and a bound that all are below, some times as great as they are many."""
+    columns = [pa.concat_arrays([whole(one), whole(other)]) for one, other in pairs]
+    numbers, bound = numbered(columns, left + right)
+    if bound > SPARSE * len(numbers) + 1:
+        numbers, bound = compact(numbers)
+    return numbers[:left], numbers[left:], bound
+
+
+def _direct_matches(one: NDArray[np.int64], other: NDArray[np.int64], most: int) -> RowPairs | None:
     """Returns what `matches` does of integers that lie close together, without hashes; None if they do not."""
     low, high = int(one.min()), int(one.max())
     if high - low >= SPARSE * (len(one) + len(other)):
@@ -205,9 +228,7 @@ def _spread(values: NDArray[np.int64], bits: int) -> NDArray[np.uint64]:
     return found
 
 
-def _by_number(
-    asked: NDArray[np.int64], keys: NDArray[np.int64], bound: int, most: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _by_number(asked: NDArray[np.int64], keys: NDArray[np.int64], bound: int, most: int) -> RowPairs:
     """Returns the places of equal numbers, all of them below a bound."""
     count = np.bincount(keys, minlength=bound)
     begin = np.cumsum(count) - count

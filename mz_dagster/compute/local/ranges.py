@@ -1,30 +1,42 @@
-"""Which rows of two sides compare as is asked, where none of their columns must be equal.
+"""Which rows of two sides compare as is asked.
 
-A column of the one side is put in order; what rows of the other compare it with says from where to where in it their
-matches are. So a join by ranges costs a sort and what it makes, not what a cross join would make.
+What is computed of the one side is put in order, behind the keys that must be equal if there are some; what rows of the
+other are compared with says from where to where in it their matches are. So a join by ranges costs a sort and what it
+makes, not what a cross join would make, or one by the keys alone.
+
+Two intervals overlap, `a.begin < b.end AND b.begin < a.end`, if one of them begins within the other. Each comparison by
+itself leaves half of all pairs; so what begins within the other is looked for twice, from either side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.expressions.numbers import integers, nulls
-from mz_dagster.compute.local.matching import spans
-from mz_dagster.storage.row_numbers import order_by, whole
+from mz_dagster.budget import budget
+from mz_dagster.compute.algebra.evaluable import is_exact_in_python
+from mz_dagster.compute.local.coded_rows import CodedRows
+from mz_dagster.compute.local.expressions import RowBatch, evaluated
+from mz_dagster.compute.local.expressions.numbers import nulls
+from mz_dagster.compute.local.matching import RowPairs, spans
+from mz_dagster.plan.bounding import Comparison
+from mz_dagster.scalars.scalar import Scalar, columns_of
+from mz_dagster.storage.row_numbers import is_stored_as_integer, order_by, ranked, stored_integers
 
 _Numbers = NDArray[np.int64]
 
 
 class Ranges(NamedTuple):
-    """Where in a column's order the matches of each row of the other side are.
+    """Where among the rows of one side, in order, the matches of each row of the other are.
 
     Attributes:
-        rows: The numbers of the column's rows, in the order of its values; without those of NULLs.
+        rows: The numbers of the one side's rows, in order; without those of NULLs.
         begin: By row of the other side: the place of its first match among them.
         counts: By row of the other side: how many matches it has.
     """
@@ -48,32 +60,153 @@ class Ranges(NamedTuple):
         return asking, self.rows[places]
 
 
-def ranges(column: pa.ChunkedArray, asked: Sequence[tuple[str, pa.Array]]) -> Ranges:
-    """Returns where the rows of a column are that compare as each row of another side asks, with all it has.
+#: Ranges, and whether it is the right side's rows that are in order.
+_Way: TypeAlias = tuple[Ranges, bool]
+
+
+def ranges(
+    values: pa.Array, asked: Sequence[tuple[str, pa.Array]], keys: tuple[_Numbers, _Numbers] | None = None
+) -> Ranges:
+    """Returns where the rows of one side are that compare as each row of another asks, with all it has.
 
     Args:
-        column: Integers, dates or moments.
-        asked: `eq`, `lt`, `le`, `gt` or `ge`, and values of the column's type, by row of the other side.
+        values: What is compared, by row of the one side, in a form that is stored in its order.
+        asked: `eq`, `lt`, `le`, `gt` or `ge`, and what with, of the same type, by row of the other side.
+        keys: Of the rows of both sides: numbers from 0 on, which must be equal.
 
     Example:
         >>> between = [("ge", pa.array([2, 9])), ("lt", pa.array([4, None]))]
-        >>> found = ranges(pa.chunked_array([[3, None, 2, 4]]), between)
+        >>> found = ranges(pa.array([3, None, 2, 4]), between)
         >>> [numbers.tolist() for numbers in found.pairs(9)]
         [[0, 0], [2, 0]]
+        >>> found = ranges(pa.array([3, None, 2, 4]), between, (np.array([1, 1, 0, 1]), np.array([1, 1])))
+        >>> [numbers.tolist() for numbers in found.pairs(9)]
+        [[0], [0]]
     """
-    array = whole(column)
-    values = integers(array)
-    present = np.flatnonzero(~nulls(array)) if array.null_count else np.arange(len(array))
-    rows = present[order_by([values[present]])] if len(present) else present
-    ordered = values[rows]
+    own, *bounds = _comparable([values, *(others for _, others in asked)])
+    present = np.flatnonzero(~nulls(values)) if values.null_count else np.arange(len(values))
+    distinct, ranks = ranked(own[present])
     size = len(asked[0][1])
-    begin, end = np.zeros(size, np.int64), np.full(size, len(rows))
-    for operation, others in asked:
-        bounds = integers(others)
+    first, end = np.zeros(size, np.int64), np.full(size, len(distinct))
+    for (operation, others), bound in zip(asked, bounds, strict=True):
         if operation in ("ge", "gt", "eq"):
-            begin = np.maximum(begin, np.searchsorted(ordered, bounds, "right" if operation == "gt" else "left"))
+            first = np.maximum(first, np.searchsorted(distinct, bound, "right" if operation == "gt" else "left"))
         if operation in ("le", "lt", "eq"):
-            end = np.minimum(end, np.searchsorted(ordered, bounds, "left" if operation == "lt" else "right"))
+            end = np.minimum(end, np.searchsorted(distinct, bound, "left" if operation == "lt" else "right"))
         if others.null_count:
             end = np.where(nulls(others), 0, end)
-    return Ranges(rows, begin, np.maximum(end - begin, 0))
+    if keys is not None:
+        places = len(distinct) + 1
+        ranks = keys[0][present] * places + ranks
+        first, end = keys[1] * places + first, keys[1] * places + end
+    order = order_by([ranks]) if len(ranks) else ranks
+    begin, behind = (np.searchsorted(ranks[order], one) for one in (first, end))
+    return Ranges(present[order], begin, np.maximum(behind - begin, 0))
+
+
+def _comparable(arrays: Sequence[pa.Array]) -> list[_Numbers]:
+    """Returns integers that compare as the values of some arrays of one type; those in the places of NULLs are any."""
+    if is_stored_as_integer(arrays[0].type):
+        return [stored_integers(one) for one in arrays]
+    together = pa.table({"values": pa.concat_arrays(arrays)})
+    (codes,) = CodedRows(together, len(together)).compared
+    return np.split(codes, np.cumsum([len(one) for one in arrays])[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Rows of one side.
+
+    Attributes:
+        rows: They.
+        positions: Of the columns that are its.
+    """
+
+    rows: RowBatch
+    positions: frozenset[int]
+
+    def has(self, scalar: Scalar) -> bool:
+        """Returns whether a scalar is over columns of this side alone."""
+        return columns_of(scalar) <= self.positions
+
+    def values(self, scalar: Scalar) -> pa.Array | None:
+        """Returns what a scalar comes to; None if it fails for a row, or is not worked out here."""
+        if not is_exact_in_python(scalar) or self.rows.rows > budget().frame_rows:
+            return None
+        found = evaluated(scalar, self.rows)
+        return found.array(self.rows.rows) if found.errors is None else None
+
+
+def compared_pairs(
+    left: Side,
+    right: Side,
+    compared: Sequence[Comparison],
+    keys: tuple[_Numbers, _Numbers] | None,
+    most: int,
+) -> RowPairs | None:
+    """Returns the pairs of rows of two sides that may compare as is asked; None if what is asked says nothing of them.
+
+    Of what is compared that is put in order by which there are the fewest pairs.
+
+    Args:
+        left: The one side.
+        right: The other.
+        compared: What is asked, each both ways; what does not compare the two sides says nothing.
+        keys: Of the rows of both sides: numbers from 0 on, which must be equal; None if nothing must.
+        most: How many pairs there may be.
+
+    Raises:
+        TooManyMade: They are more than `most`.
+    """
+    ways_round = (left, right), (right, left)
+    between = [one for one in compared if any(a.has(one.scalar) and b.has(one.other) for a, b in ways_round)]
+    scalars = dict.fromkeys(scalar for one in between for scalar in (one.scalar, one.other))
+    values = {scalar: (left if left.has(scalar) else right).values(scalar) for scalar in scalars}
+    asked: dict[Scalar, list[tuple[str, Scalar]]] = {}
+    for one in between:
+        if values[one.scalar] is not None and values[one.other] is not None:
+            asked.setdefault(one.scalar, []).append((one.operation, one.other))
+
+    def way(scalar: Scalar, asks: Sequence[tuple[str, Scalar]]) -> _Way:
+        """Returns the pairs of what a scalar's order tells, and whether it is the right side's."""
+        own, *others = _of_one_type([values[one] for one in (scalar, *(other for _, other in asks))])
+        of_right = right.has(scalar)
+        ordered = keys if keys is None or not of_right else (keys[1], keys[0])
+        return ranges(own, list(zip((operation for operation, _ in asks), others, strict=True)), ordered), of_right
+
+    ways = [[way(scalar, asks)] for scalar, asks in asked.items()]
+    if not ways:
+        return None
+    best = min(ways, key=_total)
+    if _total(best) > budget().pairs_per_row * (left.rows.rows + right.rows.rows):
+        lower = [[one for one in asked if side.has(one) and _is_lower(asked[one])] for side in (left, right)]
+        overlaps = [
+            [way(one, [("gt", other), *asked[one]]), way(other, [("ge", one), *asked[other]])]
+            for one, other in product(*lower)
+            if one.type.kind is other.type.kind
+        ]
+        best = min([best, *overlaps], key=_total)
+    parts: list[RowPairs] = []
+    for found, of_right in best:
+        asking, met = found.pairs(most - sum(len(lefts) for lefts, _ in parts))
+        parts.append((asking, met) if of_right else (met, asking))
+    lefts, rights = zip(*parts, strict=True)
+    return np.concatenate(lefts), np.concatenate(rights)
+
+
+def _total(parts: Sequence[_Way]) -> int:
+    return sum(found.total for found, _ in parts)
+
+
+def _is_lower(asks: Sequence[tuple[str, Scalar]]) -> bool:
+    """Returns whether a value has to be less than others, as the begin of an interval that overlaps with another."""
+    return any(operation in ("lt", "le") for operation, _ in asks)
+
+
+def _of_one_type(arrays: Sequence[pa.Array]) -> list[pa.Array]:
+    """Returns values of one kind as values of one type: numerics of several scales are of several."""
+    if len({one.type for one in arrays}) == 1:
+        return list(arrays)
+    # 38 digits, and as many of another's scale, have room in 256 bits.
+    wide = pa.decimal256(76, max(one.type.scale for one in arrays))
+    return [one.cast(wide) for one in arrays]

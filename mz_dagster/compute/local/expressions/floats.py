@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.integers import KINDS as INTEGERS
-from mz_dagster.compute.local.expressions.numbers import integers
+from mz_dagster.compute.local.expressions.numbers import integers, nulls
+from mz_dagster.compute.local.expressions.outcome import as_mask
 from mz_dagster.compute.local.expressions.registry import Computed, Mask, Operand, strict
 from mz_dagster.functions.aggregates.sums import BITS
 from mz_dagster.functions.literals import INTEGER_RANGES
@@ -27,12 +28,14 @@ from mz_dagster.functions.numbers.float_evaluation import (
     NEGATIVE_INFINITY,
 )
 from mz_dagster.scalars.scalar import Call, Literal
+from mz_dagster.scalars.types import Kind
 from mz_dagster.storage.arrow_schema import arrow_type
 
 #: Floating-point numbers, or one for all rows.
 Floats: TypeAlias = NDArray[Any]
 
 _KINDS = ("float4", "float8")
+_FLOATS = (Kind.FLOAT4, Kind.FLOAT8)
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
@@ -48,11 +51,14 @@ def floats(values: Operand) -> Floats:
     return found[array.offset : array.offset + len(array)]
 
 
-def _numbers(found: Floats, doubtful: Mask | None = None) -> Computed:
+def _one_form(found: Floats) -> Floats:
+    """Returns numbers of which every NaN is the one."""
     is_nan = np.isnan(found)
-    if is_nan.any():
-        found = np.where(is_nan, found.dtype.type(np.nan), found)
-    return Computed(pa.array(found), doubtful)
+    return np.where(is_nan, found.dtype.type(np.nan), found) if is_nan.any() else found
+
+
+def _numbers(found: Floats, doubtful: Mask | None = None) -> Computed:
+    return Computed(pa.array(_one_form(found)), doubtful)
 
 
 @strict(*(f"{name}_{kind}" for name in ("add", "subtract", "multiply", "divide") for kind in _KINDS))
@@ -107,6 +113,46 @@ def _magnitude(_: Call, operands: Sequence[Operand]) -> Computed:
 def _unsigned_zero(_: Call, operands: Sequence[Operand]) -> Computed:
     found = floats(operands[0])
     return _numbers(np.where(found == 0, found.dtype.type(0), found))
+
+
+@strict("represented_floats")
+def _represented(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    """Returns numbers beside whether each is -0.0; what holds numbers is left to the exact evaluator."""
+    if call.arguments[0].type.kind not in _FLOATS:
+        return None
+    numbers = floats(operands[0])
+    values = _one_form(np.where(numbers == 0, numbers.dtype.type(0), numbers))
+    return Computed(_record(call, [pa.array(values), pa.array((numbers == 0) & np.signbit(numbers))]))
+
+
+@strict("restored_floats")
+def _restored(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    if call.type.kind not in _FLOATS or isinstance(operands[0], pa.Scalar):
+        return None
+    values, is_minus_zero = operands[0].flatten()
+    numbers = floats(values)
+    return _numbers(np.where(as_mask(is_minus_zero), -numbers, numbers))
+
+
+@strict("unsigned_zeros")
+def _unsigned_zeros(call: Call, operands: Sequence[Operand]) -> Computed | None:
+    """Returns records of which numbers are fields, without the signs of zeros; what nests deeper is left as above."""
+    fields = [type_ for _, type_ in call.type.fields]
+    if call.type.kind is not Kind.RECORD or any(one.parts for one in fields) or isinstance(operands[0], pa.Scalar):
+        return None
+    parts = []
+    for part, type_ in zip(operands[0].flatten(), fields, strict=True):
+        if type_.kind not in _FLOATS:
+            parts.append(part)
+            continue
+        numbers = floats(part)
+        values = _one_form(np.where(numbers == 0, numbers.dtype.type(0), numbers))
+        parts.append(pa.array(values, mask=nulls(part) if part.null_count else None))
+    return Computed(_record(call, parts))
+
+
+def _record(call: Call, parts: Sequence[pa.Array]) -> pa.Array:
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type(call.type)))
 
 
 @strict("round_float8", "ceil_float8", "floor_float8", "trunc_float8")
