@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from mz_dagster.adapter.advisory_locks import AdvisoryLocks
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.clock import Clock
 from mz_dagster.compute import StepReport
@@ -126,9 +127,13 @@ class Activity:
 
     Args:
         clock: Tells when.
+
+    Attributes:
+        advisory_locks: The locks that sessions agree on.
     """
 
     def __init__(self, clock: Clock) -> None:
+        self.advisory_locks = AdvisoryLocks()
         self._clock = clock
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)

@@ -23,7 +23,6 @@ from mz_dagster.scalars.types import BOOL, Column
 from mz_dagster.sql import SqlText
 
 _FUNCTIONS = ("pg_cancel_backend", "pg_terminate_backend")
-_CAST = "::int4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,7 @@ class Signal:
         call = SelectCall.of(query.text, _FUNCTIONS)
         if call is None:
             return None
-        text, opening, closing = query.text, call.opening, call.closing
-        begin = call.select.end
-        blank = " " * (opening.start - begin - len(_CAST))
-        asked = f"{text[:begin]}{blank}{text[opening.start : closing.end]}{_CAST}{text[closing.end :]}"
-        return cls(call.function, call.column, replace(query, text=asked))
+        return cls(call.function, call.column, replace(query, text=call.asked_as("int4")))
 
     @property
     def columns(self) -> tuple[Column, ...]:

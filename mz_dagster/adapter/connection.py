@@ -324,6 +324,7 @@ class Connection:
                     one.close()
                 self._variables.close_cursors(*self._variables.cursors)
                 self._variables.roll_back()
+                self._variables.give_back_locks()
                 self._names.close()
             finally:
                 if self._owns_engine:

@@ -21,6 +21,7 @@ class SelectCall:
         column: What the item's column is called.
         select: The word SELECT.
         opening: The parenthesis before the arguments.
+        commas: What stands between them.
         closing: The one behind them.
         last: The item's last token.
     """
@@ -30,17 +31,19 @@ class SelectCall:
     column: str
     select: Token
     opening: Token
+    commas: tuple[Token, ...]
     closing: Token
     last: Token
 
     @classmethod
-    def of(cls, text: str, functions: Sequence[str], *, several: bool = False) -> SelectCall | None:
+    def of(cls, text: str, functions: Sequence[str], *, several: bool = False, none: bool = False) -> SelectCall | None:
         """Returns the call that a query is, else None.
 
         Args:
             text: The query's.
             functions: The names of which it has to be one.
             several: Whether it may have several arguments.
+            none: Whether it may have none.
 
         Example:
             >>> found = SelectCall.of("SELECT pg_catalog.f((1)) AS x LIMIT 1", ["f"])
@@ -55,8 +58,8 @@ class SelectCall:
         at = 3 if tokens[1].is_word("pg_catalog") and tokens[2].is_symbol(".") else 1
         if not tokens[0].is_word("select") or not tokens[at].is_word(*functions):
             return None
-        end = _end_of_call(tokens, at + 1, several=several)
-        if end is None:
+        commas, end = _end_of_call(tokens, at + 1)
+        if end is None or (end == at + 2 and not none) or (commas and not several):
             return None
         column, last = tokens[at].value, end
         if tokens[end + 1].is_word("as"):
@@ -68,7 +71,12 @@ class SelectCall:
         rest = tokens[last + 1 : last + 2]
         if not rest or (rest[0].kind is not TokenKind.END and not rest[0].is_word(*_CLAUSES)):
             return None
-        return cls(text, tokens[at].value, column, tokens[0], tokens[at + 1], tokens[end], tokens[last])
+        return cls(text, tokens[at].value, column, tokens[0], tokens[at + 1], commas, tokens[end], tokens[last])
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether it is called with anything."""
+        return bool(self.text[self.opening.end : self.closing.start].strip())
 
     @property
     def asked(self) -> str:
@@ -82,14 +90,27 @@ class SelectCall:
         before, behind = " " * (self.opening.end - begin), " " * (last - self.closing.start)
         return f"{text[:begin]}{before}{text[self.opening.end : self.closing.start]}{behind}{text[last:]}"
 
+    def asked_as(self, type_: str) -> str:
+        """Returns the query of the arguments, each cast to a type of SQL; of none it is NULL.
 
-def _end_of_call(tokens: Sequence[Token], opening: int, *, several: bool) -> int | None:
-    """Returns the number of the parenthesis that closes a call; None if it is none of one argument, or of several."""
-    depth = 0
+        Example:
+            >>> SelectCall.of("SELECT func(a, 2) AS x FROM t", ["func"], several=True).asked_as("int4")
+            'SELECT (a)::int4,( 2)::int4 FROM t'
+        """
+        text, starts = self.text, (self.opening, *self.commas)
+        parts = [text[one.end : end.start] for one, end in zip(starts, (*self.commas, self.closing), strict=True)]
+        cast = ",".join(f"({one if self.has_arguments else 'NULL'})::{type_}" for one in parts)
+        room = self.last.end - self.select.end
+        return f"{text[: self.select.end]} {cast.rjust(room - 1)}{text[self.last.end :]}"
+
+
+def _end_of_call(tokens: Sequence[Token], opening: int) -> tuple[tuple[Token, ...], int | None]:
+    """Returns the commas of a call, and the number of the parenthesis that closes it; None if nothing does."""
+    depth, commas = 0, []
     for number in range(opening, len(tokens)):
         depth += tokens[number].is_symbol("(", "[") - tokens[number].is_symbol(")", "]")
-        if depth == 1 and not several and tokens[number].is_symbol(","):
-            return None
+        if depth == 1 and tokens[number].is_symbol(","):
+            commas.append(tokens[number])
         if depth == 0:
-            return number if number > opening + 1 else None
-    return None
+            return tuple(commas), number
+    return tuple(commas), None

@@ -95,6 +95,7 @@ class Session:
     def close(self) -> None:
         """Rolls back the transaction block that is open, and drops the session's temporary objects."""
         self._variables.roll_back()
+        self._variables.give_back_locks()
         self._names.close()
 
     def notices(self) -> tuple[Notice, ...]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from mz_dagster.adapter.access import owner_name
 from mz_dagster.adapter.activity import SessionState
+from mz_dagster.adapter.advisory_locks import AdvisoryLocks, SessionLocks
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.declared_cursors import DeclaredCursor, UndefinedCursor
 from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
@@ -23,7 +24,7 @@ from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.budget import EngineSetting
 from mz_dagster.errors import NotSupportedError, OperationalError
 from mz_dagster.functions import UTC as UTC_ZONE
-from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named
+from mz_dagster.functions.moments.zones import NAMES_OF_UTC, zone_named, zone_of_hours
 from mz_dagster.notices import Notice, warn
 from mz_dagster.sql import ISOLATION_LEVELS, TransactionModes
 from mz_dagster.sql.catalog_facts import CatalogFacts
@@ -67,6 +68,7 @@ class Variables:
         prepared: The statements that SQL has prepared, by their names.
         client: Who sends and gets the rows of COPY; None if nobody does.
         role: The name of the session's role; None if it is the owner's.
+        locks: The session's advisory locks; None before it has taken one.
     """
 
     project: Project
@@ -80,6 +82,7 @@ class Variables:
     prepared: dict[str, PreparedStatement] = field(default_factory=dict)
     client: WireClient | None = None
     role: str | None = None
+    locks: SessionLocks | None = None
     _at_start: dict[str, str] = field(default_factory=dict, repr=False)
     #: What was set in the block that is open for that alone, and what it was before.
     _local: dict[str, str] = field(default_factory=dict, repr=False)
@@ -91,6 +94,11 @@ class Variables:
     def __post_init__(self) -> None:
         self.engine = self.project.engine
         self._at_start["default_transaction_isolation"] = self.level
+
+    @property
+    def process_id(self) -> int:
+        """What clients know the session by."""
+        return os.getpid() if self.client is None else self.client.process_id
 
     @property
     def isolation(self) -> Isolation:
@@ -120,6 +128,8 @@ class Variables:
             self._restore()
             self._close_cursors(transaction, commits=False)
             raise
+        finally:
+            self._end_locks()
         local, self._local = self._local, {}
         for name, value in local.items():
             self.set(name, value)
@@ -132,6 +142,7 @@ class Variables:
             transaction.end()
             self._restore()
             self._close_cursors(transaction, commits=False)
+            self._end_locks()
 
     def save(self, name: str) -> None:
         """Remembers what is set, for `roll_back_to` the savepoint of a name."""
@@ -148,6 +159,21 @@ class Variables:
         while self._saved[-1][0] != name:
             self._saved.pop()
         return self._saved.pop()[1:]
+
+    def locks_of(self, locks: AdvisoryLocks) -> SessionLocks:
+        """Returns the session's part of the process's advisory locks."""
+        if self.locks is None:
+            self.locks = SessionLocks(locks, self.process_id)
+        return self.locks
+
+    def give_back_locks(self) -> None:
+        """Gives back the advisory locks that the session has taken for itself."""
+        if self.locks is not None:
+            self.locks.give_back_own()
+
+    def _end_locks(self) -> None:
+        if self.locks is not None:
+            self.locks.end_block()
 
     def _now(self) -> _Set:
         return self.engine, self.level, self.read_only, dict(self.changed)
@@ -382,17 +408,19 @@ class Variables:
     def circumstances(self, now_ms: int, catalog: CatalogFacts) -> Circumstances:
         """Returns what a statement that begins now is to know of the session, and of the system catalogs."""
         clock = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=now_ms)
-        process = os.getpid() if self.client is None else self.client.process_id
-        return Circumstances(clock, self.user, self.project.name, self.settings(), catalog, process)
+        return Circumstances(clock, self.user, self.project.name, self.settings(), catalog, self.process_id)
 
 
 def zone_of_session(text: str) -> str:
     """Returns the name of the time zone that a session is set to.
 
+    Args:
+        text: Its name, or how many hours it is ahead of UTC.
+
     Raises:
-        InvalidParameterValue: There is none of that name.
+        InvalidParameterValue: There is none of that name, or not so many hours ahead.
     """
-    found = zone_named(text)
+    found = zone_named(zone_of_hours(text) or text)
     if found is None or ("/" not in found and found not in NAMES_OF_UTC):
         raise InvalidParameterValue(
             f'invalid value for parameter "TimeZone": "{text}"', hint="Write a name like 'Europe/Berlin', or 'UTC'."

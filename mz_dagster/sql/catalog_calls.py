@@ -559,7 +559,6 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_relation_is_publishable": ((1,), _FALSE),
     "pg_is_other_temp_schema": ((1,), _FALSE),
     "pg_is_in_recovery": ((0,), _FALSE),
-    "pg_advisory_unlock_all": ((0,), _constant("", TEXT)),  # there are no such locks
     "pg_table_size": ((1,), _by_id("relation sizes")),
     "pg_total_relation_size": ((1,), _by_id("relation sizes")),
     "pg_relation_size": ((1, 2), _by_id("relation sizes")),

@@ -15,6 +15,7 @@ _VOLATILE = frozenset((
     "clock_timestamp", "timeofday", "uuid_generate_v4", "setseed", "txid_current", "pg_sleep",
 ))  # fmt: skip
 _CANCELLING = frozenset(("pg_cancel_backend", "pg_terminate_backend"))
+_LOCKING = ("pg_advisory_", "pg_try_advisory_")
 _SEQUENCES = frozenset(("nextval", "currval", "lastval", "setval", "pg_get_serial_sequence"))
 _AGGREGATES = frozenset((
     "list_agg", "map_agg", "any_value", "xmlagg",
@@ -64,6 +65,9 @@ def refusal_of_function(body: Body, node: exp.Expr, name: str) -> NotSupportedEr
     elif name in _CANCELLING:
         reason = "An expression does nothing: to end what clients do is a statement of its own."
         hint = f"Let the call be the only item: SELECT {name}(pid) FROM pg_stat_activity WHERE pid = 7."
+    elif name.startswith(_LOCKING):
+        reason = "An expression does nothing: to take a lock or to give it back is a statement of its own."
+        hint = f"Let the call be the only item: SELECT {name}({'' if name.endswith('_all') else '42'})."
     elif name == "set_config":
         reason = "An expression does nothing: to set a setting is a statement of its own."
         hint = "Let the call be the only item: SELECT set_config('work_mem', '64MB', false)."

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from mz_dagster.functions import Failure
+from mz_dagster.functions.moments.calendar import HOUR
+from mz_dagster.functions.moments.interval_text import interval_of
+from mz_dagster.functions.moments.zones import offset_of
+from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.sql.cursor import TokenCursor
+from mz_dagster.sql.errors import error_of
 from mz_dagster.sql.lexer import TokenKind
 from mz_dagster.sql.options import Common
 from mz_dagster.sql.schemas import path_of
@@ -39,7 +45,7 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
     if not is_local:
         cursor.accepts("session")
     if cursor.accepts("time", "zone"):
-        return SetSetting(*common, "timezone", None if cursor.accepts("local") else _value(cursor), is_local)
+        return SetSetting(*common, "timezone", _zone(cursor), is_local)
     if cursor.accepts("names"):
         return SetSetting(*common, "client_encoding", _value(cursor), is_local)
     name = _name(cursor)
@@ -101,6 +107,23 @@ def _name(cursor: TokenCursor) -> str:
     while cursor.accepts_symbol("."):
         parts.append(cursor.identifier("the name of a setting"))
     return ".".join(parts).lower()
+
+
+def _zone(cursor: TokenCursor) -> str | None:
+    """Moves past `LOCAL`, a value, or `INTERVAL 'offset' [HOUR [TO MINUTE]]`, which is as many hours."""
+    if cursor.accepts("local"):
+        return None
+    if not cursor.accepts("interval"):
+        return _value(cursor)
+    at = cursor.current.start + 1
+    text = cursor.string("an offset")
+    fields = "hour to minute" if cursor.accepts("hour", "to", "minute") else "hour" if cursor.accepts("hour") else ""
+    try:
+        offset = offset_of(interval_of(text, fields))
+    except SqlFailure as failure:
+        sqlstate, _, message = str(failure).partition(" ")
+        raise error_of(Failure(sqlstate, message), at) from None
+    return f"{offset / HOUR:g}"
 
 
 def _value(cursor: TokenCursor) -> str | None:

@@ -155,7 +155,7 @@ def _binary_records(data: bytes, columns: Sequence[Column]) -> Iterator[Record]:
         raise BadCopyFormat("unrecognized critical flags in COPY file header", hint="Write it without.")
     reader.skip(extension)
     number = 0
-    while True:
+    while not reader.is_at_end:  # the trailer may be missing, as in what ADBC sends
         number += 1
         (count,) = reader.take("!h")
         if count == -1:
@@ -185,6 +185,11 @@ class _Reader:
     def __init__(self, data: bytes, at: int) -> None:
         self._data = data
         self._at = at
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether nothing is left."""
+        return self._at == len(self._data)
 
     def take(self, form: str) -> tuple[Any, ...]:
         try:

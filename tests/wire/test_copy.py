@@ -120,6 +120,8 @@ DATA = [
     ("(FORMAT csv, HEADER match)", b"a,c\n1,x\n"),
     ("(FORMAT binary)", b"nonsense"),
     ("(FORMAT binary)", b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\1\0\0\0\4\0\0\0\1"),
+    ("(FORMAT binary)", b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0"),  # without a trailer, as ADBC sends it
+    ("(FORMAT binary)", b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\2\0\0\0\4\0\0\0\1\xff\xff\xff\xff"),
     ("(FORMAT binary)", b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\2\0\0\0\4\0\0\0\1\xff\xff\xff\xff\xff\xff"),
     ("(FORMAT nonsense)", b""),
     ("(DELIMITER 'ab')", b""),

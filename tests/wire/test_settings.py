@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from mz_dagster.wire import Server
+from tests.postgres_server import Postgres
 from tests.wire.conftest import dsn
 
 
@@ -60,3 +61,32 @@ def test_an_idle_client_is_told_why(server: Server, block: bool, sqlstate: str) 
         with pytest.raises(psycopg.Error) as told:
             client.execute("SELECT 1")
         assert told.value.sqlstate == sqlstate
+
+
+OFFSETS = (
+    "INTERVAL '+00:00' HOUR TO MINUTE",  # as Sequelize sends it
+    "INTERVAL '-08:00' HOUR TO MINUTE",
+    "INTERVAL '3' HOUR",
+    "INTERVAL '3 hours'",
+    "2",
+    "-11",
+    "'2'",
+    "INTERVAL '1 day'",
+    "INTERVAL 'nonsense'",
+)
+
+
+def test_a_time_zone_may_be_an_offset(served: Server, postgres: Postgres) -> None:
+    with psycopg.connect(dsn(served), autocommit=True) as ours, postgres.connect() as theirs:
+        for offset in OFFSETS:
+            found = []
+            for client in (ours, theirs):
+                try:
+                    client.execute(f"SET TIME ZONE {offset}".encode())
+                    found.append(client.execute("SELECT '2024-01-01 00:00+00'::timestamptz::text").fetchone())
+                except psycopg.Error as error:
+                    found.append((error.sqlstate,))
+            assert found[0] == found[1], offset
+        with pytest.raises(psycopg.Error, match="invalid value") as told:
+            ours.execute("SET TIME ZONE INTERVAL '5:30' HOUR TO MINUTE")
+        assert told.value.sqlstate == "22023"

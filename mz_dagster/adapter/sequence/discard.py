@@ -22,6 +22,7 @@ def discard(context: Context, statement: Discard, _: Parameters) -> Result:
             raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block", hint="COMMIT first.")
         variables.close_cursors(*variables.cursors)
         variables.reset_all()
+        variables.give_back_locks()
         _forget_prepared(context, None)
     if statement.what in ("all", "temp"):
         context.names.close()

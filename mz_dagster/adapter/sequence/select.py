@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mz_dagster.adapter import introspection
+from mz_dagster.adapter.advisory_calls import AdvisoryCall
 from mz_dagster.adapter.backend_signals import Signal
 from mz_dagster.adapter.config_calls import ConfigCall
 from mz_dagster.adapter.finished_rows import finished_rows
@@ -72,6 +73,13 @@ class Reads:
                 )
             asked = self.select(replace(statement, query=call.query), parameters)
             return call.carried_out(asked, self.names)
+        if (locking := AdvisoryCall.of(statement.query)) is not None:
+            asked = self.select(replace(statement, query=locking.query), parameters)
+            locks = self.variables.locks_of(self.peeks.engine.activity.advisory_locks)
+            result = locking.carried_out(asked, locks)
+            if self.variables.transaction is None:
+                locks.end_block()
+            return result
         as_of = as_of_time(statement.as_of, parameters, self.circumstances)
         return self.selected(self.peeks, statement.query, parameters, as_of)
 
@@ -117,6 +125,9 @@ class Reads:
         if (call := SequenceCall.of(statement.query)) is not None:
             self.described(replace(statement, query=call.query), parameters)
             return call.columns
+        if (locking := AdvisoryCall.of(statement.query)) is not None:
+            self.described(replace(statement, query=locking.query), parameters)
+            return locking.columns
         plans = self.peeks.engine.planned_queries
         state = plans.state(self.peeks.engine.catalog)
         key = self._key(self.peeks, statement.query, parameters)

@@ -120,6 +120,10 @@ pg_stat_activity 0
     client_addr:inet? client_hostname:text? client_port:int4? backend_start:timestamptz? xact_start:timestamptz?
     query_start:timestamptz? state_change:timestamptz? wait_event_type:text? wait_event:text? state:text?
     backend_xid:xid? backend_xmin:xid? query_id:int8? query:text? backend_type:text?
+pg_locks 0
+    locktype:text? database:oid? relation:oid? page:int4? tuple:int2? virtualxid:text? transactionid:xid?
+    classid:oid? objid:oid? objsubid:int2? virtualtransaction:text? pid:int4? mode:text? granted:bool?
+    fastpath:bool? waitstart:timestamptz?
 pg_stat_user_tables 0
     relid:oid? schemaname:name? relname:name? seq_scan:int8? seq_tup_read:int8? idx_scan:int8? idx_tup_fetch:int8?
     n_tup_ins:int8? n_tup_upd:int8? n_tup_del:int8? n_tup_hot_upd:int8? n_live_tup:int8? n_dead_tup:int8?
@@ -210,10 +214,6 @@ pg_rules 0
     schemaname:name? tablename:name? rulename:name? definition:text?
 pg_prepared_xacts 0
     transaction:xid? gid:text? prepared:timestamptz? owner:name? database:name?
-pg_locks 0
-    locktype:text? database:oid? relation:oid? page:int4? tuple:int2? virtualxid:text? transactionid:xid?
-    classid:oid? objid:oid? objsubid:int2? virtualtransaction:text? pid:int4? mode:text? granted:bool?
-    fastpath:bool? waitstart:timestamptz?
 pg_conversion 2607
     oid:oid conname:name connamespace:oid conowner:oid conforencoding:int4 contoencoding:int4 conproc:regproc
     condefault:bool

@@ -38,6 +38,8 @@ Rows = Callable[[Facts], Iterable[Cells]]
 
 HEAP_ID, BTREE_ID = 2, 403
 CLASS_ID, ATTRIBUTE_DEFAULT_ID, REWRITE_ID, CONSTRAINT_ID, NAMESPACE_ID = 1259, 2604, 2618, 2606, 2615
+#: What the number of an advisory lock is told in two halves by.
+_HALF = 1 << 32
 DATABASE_ID = 5
 TABLESPACE_ID = 1663
 
@@ -532,6 +534,23 @@ def _table_statistics(facts: Facts) -> Iterator[Cells]:
             yield {"relid": one.id, "schemaname": one.schema, "relname": one.name, "n_live_tup": live}
 
 
+def _locks(facts: Facts) -> Iterator[Cells]:
+    """Yields the advisory locks of this process, which are all that there are."""
+    for one in facts.inspection.activity.advisory_locks.told():
+        high, low = one.key if len(one.key) > 1 else divmod(one.key[0], _HALF)
+        yield {
+            "locktype": "advisory",
+            "database": DATABASE_ID,
+            "classid": high % _HALF,
+            "objid": low % _HALF,
+            "objsubid": len(one.key),
+            "pid": one.session.process_id,
+            "mode": "ShareLock" if one.is_shared else "ExclusiveLock",
+            "granted": one.is_held,
+            "fastpath": False,
+        }
+
+
 def _activity(facts: Facts) -> Iterator[Cells]:
     """Yields the sessions of this process, of others' only whose they are; what each executes is not kept."""
     roles = {one.name: one for one in facts.roles}
@@ -626,6 +645,7 @@ FILLED: Mapping[str, Rows] = {
     "pg_sequences": _sequence_views,
     "pg_settings": _settings,
     "pg_shadow": _users,
+    "pg_locks": _locks,
     "pg_stat_activity": _activity,
     "pg_stat_user_tables": _table_statistics,
     "pg_tables": _tables,

@@ -36,6 +36,22 @@ def zone_named(text: str) -> str | None:
     return _ZONES.get(text.lower())
 
 
+def zone_of_hours(text: str) -> str | None:
+    """Returns the name of the zone that is so many whole hours ahead of UTC; None if `text` is no such number.
+
+    Example:
+        >>> zone_of_hours("2"), zone_of_hours("-8.0"), zone_of_hours("0"), zone_of_hours("5.5")
+        ('Etc/GMT-2', 'Etc/GMT+8', 'UTC', None)
+    """
+    try:
+        hours = float(text)
+    except ValueError:
+        return None
+    if not hours.is_integer():
+        return None
+    return f"Etc/GMT{-int(hours):+}" if hours else "UTC"
+
+
 @function("timezone_text_timestamptz", (Kind.TEXT, Kind.TIMESTAMPTZ), Kind.TIMESTAMP, sql="timezone", fallible=True)
 def reading(zone: str, moment: int) -> int:
     """Returns what the clocks of a zone show at a moment.
