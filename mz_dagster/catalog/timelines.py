@@ -18,6 +18,7 @@ before it ends, and one that crashed keeps nobody waiting for longer than ever.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -33,6 +34,19 @@ from mz_dagster.liveness import is_dead, this_process
 
 NOBODY: dict[str, Any] = {"holder": None, "until_ms": None, "process": None}
 """What a timeline's row says when nobody leads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostLeader:
+    """Says who led a timeline last and did not give the lead back.
+
+    Attributes:
+        holder: Who that was.
+        is_dead: Whether its process is known to be over; else it may be on another machine, or paused.
+    """
+
+    holder: str
+    is_dead: bool
 
 
 def timeline_row(connection: Connection, name: str) -> Any:
@@ -175,6 +189,15 @@ class Timelines(Transactions):
         with self._database.write() as connection:
             row = timeline_row(connection, timeline)
             return None if row.holder is None else _shortened(connection, row, now + ttl_ms)
+
+    def lost_leader(self, timeline: str) -> LostLeader | None:
+        """Returns whoever led a timeline last, if its lease ended otherwise than by its giving the lead back."""
+        with self._database.read() as connection:
+            row = timeline_row(connection, timeline)
+        dead = is_dead(row.process)
+        if row.holder is None or (row.until_ms > self._now_ms() and not dead):
+            return None
+        return LostLeader(row.holder, dead)
 
     def is_leading(self, leadership: Leadership) -> bool:
         """Returns whether nobody has led the timeline since this leadership was won, so that a seal under it can be."""

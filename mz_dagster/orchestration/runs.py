@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from mz_dagster.adapter import Project
-from mz_dagster.catalog import LedByAnother
+from mz_dagster.catalog import LedByAnother, LostLeader
 
 #: Tags of the runs that sensors request: which timeline of which project they step, and to which tick.
 PROJECT_TAG = "mz/project"
@@ -31,7 +31,7 @@ LIVE = [
     dg.DagsterRunStatus.CANCELING,
 ]
 
-#: After how long without any event a started run that does not lead its timeline counts as lost.
+#: After how long without any event a run that does not lead its timeline and is in no queue counts as lost.
 LOST_AFTER_S = 300.0
 
 FIRST_WAIT_S = 4.0
@@ -81,6 +81,34 @@ def is_over(instance: dg.DagsterInstance, leader: LedByAnother) -> bool:
     return run is not None and run.is_finished
 
 
+def end_lost_run(instance: dg.DagsterInstance, lost: LostLeader | None, now_s: float) -> dg.DagsterRun | None:
+    """Ends a run that led its timeline and whose worker is gone; returns it, or None if there is none.
+
+    Dagster's own launcher tells only as long as the process lives that launched: after a restart of the machine or of
+    the code server's container the run would be started for ever, and hold its place in queues and pools. A worker of
+    another machine, which may be paused, is gone if its lease has run out and the run has said nothing for a while.
+
+    Args:
+        instance: Dagster's record.
+        lost: Who led the timeline last, if the lead was not given back.
+        now_s: The time, in seconds since the epoch.
+    """
+    record = None if lost is None else instance.get_run_record_by_id(lost.holder.removeprefix(_HOLDER))
+    if lost is None or record is None or record.dagster_run.is_finished:
+        return None
+    run = record.dagster_run
+    if not lost.is_dead and not _is_silent(instance, record, now_s):
+        return None
+    if lost.is_dead:
+        instance.add_run_tags(run.run_id, {KILLED_TAG: "true"})  # first, so that none sees it over without
+    why = "The worker of this run is gone: it led its timeline and does not renew its lease."
+    if run.status == dg.DagsterRunStatus.CANCELING:
+        instance.report_run_canceled(run, why)
+    else:
+        instance.report_run_failed(run, why)
+    return run
+
+
 def live_run(
     context: dg.SensorEvaluationContext,
     project: Project,
@@ -88,11 +116,12 @@ def live_run(
     keys: AbstractSet[dg.AssetKey],
     leader: LedByAnother | None,
     now_s: float,
-) -> str | None:
-    """Returns the id of a run that may be stepping the timeline, or None.
+) -> dg.DagsterRun | None:
+    """Returns a run that may be stepping the timeline, or None.
 
-    A launcher that lost its worker's whole machine may never tell: such a run does not lead the timeline and logs
-    nothing, and after a while it counts as lost. If it wakes up, the writer's lease still keeps it from doing harm.
+    A launcher that lost its worker's whole machine may never tell, nor a process that was killed while it launched:
+    such a run does not lead the timeline and logs nothing, and after a while it counts as lost. If it wakes up, the
+    writer's lease still keeps it from doing harm. One in a queue waits for others, for as long as these take.
 
     Args:
         context: The sensor's, of Dagster's record and of what is loaded, which tells which assets a job covers.
@@ -107,12 +136,17 @@ def live_run(
         run = record.dagster_run
         if not tags.items() <= run.tags.items() and not keys & _assets_of(run, context):
             continue
-        if run.status == dg.DagsterRunStatus.STARTED and (leader is None or leader.holder != holder_of(run.run_id)):
-            last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
-            if last and last[0].timestamp < now_s - LOST_AFTER_S:
-                continue
-        return run.run_id
+        leads = leader is not None and leader.holder == holder_of(run.run_id)
+        if run.status == dg.DagsterRunStatus.QUEUED or leads or not _is_silent(instance, record, now_s):
+            return run
     return None
+
+
+def _is_silent(instance: dg.DagsterInstance, record: dg.RunRecord, now_s: float) -> bool:
+    """Returns whether nothing was heard of a run for so long that it counts as lost."""
+    last = instance.get_records_for_run(record.dagster_run.run_id, limit=1, ascending=False).records
+    heard_s = last[0].timestamp if last else record.create_timestamp.timestamp()
+    return heard_s < now_s - LOST_AFTER_S
 
 
 def attempts_of(instance: dg.DagsterInstance, project: Project, timeline: str, key: str) -> TickAttempts | None:

@@ -44,7 +44,7 @@ from mz_dagster.orchestration.recording import (
     unrecorded,
 )
 from mz_dagster.orchestration.resource import MzResource
-from mz_dagster.orchestration.runs import TICK_TAG, attempts_of, checks_of, is_over, live_run, tags_of
+from mz_dagster.orchestration.runs import TICK_TAG, attempts_of, checks_of, end_lost_run, is_over, live_run, tags_of
 from mz_dagster.orchestration.ticks import named, partition_key, partitions_of, tick_of
 
 #: How many materializations one evaluation records; Dagster gives a sensor a minute, and each takes some milliseconds.
@@ -182,6 +182,10 @@ def _evaluate(
         context.log.warning(f"{leader.holder} is over and still leads: its worker was killed, so its lease is ended")
         engine.catalog.depose(leader)
         leader = None
+    if (
+        ended := end_lost_run(instance, engine.catalog.lost_leader(timeline), engine.clock.now_ms() / 1000)
+    ) is not None:
+        context.log.warning(f"run {ended.run_id} had no worker any more, and is ended")
     now_s = engine.clock.now_ms() / 1000
     live = live_run(context, engine.project, timeline, frozenset(assets), leader, now_s)
     if leader is not None and live is None:
@@ -207,13 +211,14 @@ def _evaluate(
     open_ticks = [tick for tick in engine.unsealed_ticks(timeline) if tick in shown]
     if live is not None:
         _raise_if_alone(context, failure, bool(new))
+        state = "is in Dagster's queue" if live.status == dg.DagsterRunStatus.QUEUED else "is live"
         waiting = f"; {len(open_ticks)} ticks wait for it" if open_ticks else ""
         return dg.SensorResult(
-            skip_reason=f'run {live} of timeline "{timeline}" is live{waiting}',
+            skip_reason=f'run {live.run_id} of timeline "{timeline}" {state}{waiting}',
             dynamic_partitions_requests=requests,
             asset_events=events,
             cursor=context.cursor,
-        ), live
+        ), live.run_id
     lacking, recorded = unrecorded(instance, assets, ticks, RecordedTicks.from_text(context.cursor), most=_EVENTS)
     events += materializations(instance, engine, lacking)
     request = None

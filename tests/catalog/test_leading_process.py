@@ -125,6 +125,9 @@ def test_the_lease_of_a_killed_leader_is_taken_over_at_once(catalog: Catalog, ch
     child.process.kill()
     child.process.wait(30)
     assert catalog.leader("t", 60_000) is None
+    lost = catalog.lost_leader("t")
+    assert lost is not None
+    assert lost.is_dead
     assert catalog.lead("t", "me", 60_000) == Leadership("t", 2, "me")
 
 

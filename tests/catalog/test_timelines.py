@@ -14,6 +14,7 @@ from mz_dagster.catalog import (
     Leadership,
     LeadershipLost,
     LedByAnother,
+    LostLeader,
     NewObject,
     Seal,
     Sealed,
@@ -168,12 +169,15 @@ def test_a_live_lead_is_never_taken_and_epochs_only_grow(catalog: Catalog, clock
     assert isinstance(catalog.lead("t", "b", 100), LedByAnother)
     clock.advance(1)
     assert catalog.leader("t", 100) is None
+    assert catalog.lost_leader("t") == LostLeader("a", is_dead=False)
     second = catalog.lead("t", "b", 100)
+    assert catalog.lost_leader("t") is None
     assert second == Leadership("t", 2, "b")
     assert catalog.renew_leadership(first, 100) == LeadershipLost("t", 1)
     catalog.resign(first)  # not its to give back
     assert catalog.leader("t", 100) == LedByAnother("t", "b", 1_000_299)
     catalog.resign(second)
+    assert catalog.lost_leader("t") is None
     assert catalog.lead("t", "a", 100) == Leadership("t", 3, "a")
 
 

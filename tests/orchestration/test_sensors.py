@@ -10,7 +10,7 @@ from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobO
 
 from mz_dagster import Project
 from mz_dagster.adapter import Engine
-from mz_dagster.catalog import LedByAnother
+from mz_dagster.catalog import LedByAnother, timelines
 from mz_dagster.clock import SystemClock
 from mz_dagster.orchestration import partition_key, partitions_of, runs
 from mz_dagster.orchestration.recording import RecordedTicks, asset_rows, asset_specs, live_ticks, unrecorded
@@ -27,6 +27,10 @@ def asked(result: Any) -> tuple[list[str], set[str] | None]:
     keys = [request.partition_key] if request.partition_key else [end for end in ends if end]
     selection = request.asset_selection
     return keys, None if selection is None else {key.to_user_string() for key in selection}
+
+
+def origin(location: str) -> RemoteJobOrigin:
+    return RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__"), "step")
 
 
 def failed_run(instance: dg.DagsterInstance, defs: dg.Definitions, tags: dict[str, str]) -> None:
@@ -208,10 +212,6 @@ def test_a_job_of_the_same_name_in_another_code_location_keeps_nothing_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its runs begin in the UI's launchpad without a tag and without a selection."""
-
-    def origin(location: str) -> RemoteJobOrigin:
-        return RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(location), "__repository__"), "step")
-
     mint(1000)
     here = origin("shop").repository_origin.code_location_origin
     monkeypatch.setattr(dg.SensorEvaluationContext, "code_location_origin", here)
@@ -253,6 +253,69 @@ def test_a_run_whose_worker_vanished_with_its_machine_counts_as_lost_after_a_whi
     with Engine(engine.project, holder=runs.holder_of(run.run_id)) as working, working.lead("feed") as lead:
         assert not isinstance(lead, LedByAnother)
         assert "is live" in look().skip_message
+
+
+@pytest.mark.parametrize("status", [status for status in runs.LIVE if status is not dg.DagsterRunStatus.STARTED])
+def test_a_run_that_was_lost_before_it_started_or_while_it_was_terminated_keeps_nothing_waiting_for_ever(
+    status: dg.DagsterRunStatus,
+    mint: Mint,
+    defs: dg.Definitions,
+    instance: dg.DagsterInstance,
+    look: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mint(1000)
+    run = instance.create_run_for_job(defs.resolve_job_def("step"), remote_job_origin=origin("shop"), status=status)
+    is_queued = status == dg.DagsterRunStatus.QUEUED
+    state = "is in Dagster's queue" if is_queued else "is live"
+    said = f'run {run.run_id} of timeline "feed" {state}; 1 ticks wait for it'
+    assert look().skip_message == said
+    later = SystemClock().now_ms() + int(runs.LOST_AFTER_S + 10) * 1000
+    monkeypatch.setattr(SystemClock, "now_ms", lambda _: later)
+    if is_queued:
+        assert look().skip_message == said
+    else:
+        assert look().run_requests
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE),
+        (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED),
+    ],
+)
+@pytest.mark.parametrize("here", [True, False])
+def test_a_run_whose_worker_was_killed_with_its_launcher_is_ended(
+    here: bool,
+    was: dg.DagsterRunStatus,
+    becomes: dg.DagsterRunStatus,
+    engine: Engine,
+    mint: Mint,
+    defs: dg.Definitions,
+    instance: dg.DagsterInstance,
+    look: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would be there for ever, and hold its place in a queue with limits."""
+    mint(1000)
+    tags = look().run_requests[0].tags
+    run = instance.create_run_for_job(defs.resolve_job_def("step"), tags=tags, status=was)
+    engine.catalog.lead("feed", runs.holder_of(run.run_id), 60_000)
+    assert "is live" in look().skip_message
+    if here:
+        monkeypatch.setattr(timelines, "is_dead", lambda process: process is not None)
+    else:
+        later = SystemClock().now_ms() + 61_000
+        monkeypatch.setattr(SystemClock, "now_ms", lambda _: later)
+        assert "is live" in look().skip_message, "its machine may be paused, or cut off"
+        much_later = later + int(runs.LOST_AFTER_S) * 1000
+        monkeypatch.setattr(SystemClock, "now_ms", lambda _: much_later)
+    assert asked(look()) == ([partition_key(1000)], None)
+    ended = instance.get_run_by_id(run.run_id)
+    assert ended is not None
+    assert ended.status == becomes
+    assert (runs.KILLED_TAG in ended.tags) is here
 
 
 def test_a_source_that_cannot_be_polled_stays_behind_alone_and_its_check_says_so_until_it_heals(
