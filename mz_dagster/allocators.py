@@ -1,8 +1,9 @@
 """What allocators keep of memory that was freed, and how the system gets it back.
 
 A process that has done much keeps much: the C library keeps an arena for each thread that allocates, and Arrow's
-allocator a heap. Where somebody said how much memory a process may take, that counts; where nobody did, it makes what
-comes next faster, and is left alone.
+allocator a heap for each, of which a thread gives back its own only. Where somebody said how much memory a process may
+take, that counts: Arrow then allocates by the C library, too, which gives back what is large at once, but for what its
+readers of files and its groups take. Where nobody did, it makes what comes next faster, and is left alone.
 
 On systems without the C library's calls nothing is done for it.
 """
@@ -22,9 +23,13 @@ _ARENAS = 2
 
 
 def keep_little() -> None:
-    """Has the C library keep little of what is freed from now on, in this process."""
+    """Has the C library keep little of what is freed from now on, and Arrow take memory there, in this process."""
     library = _library()
     if library is not None:
+        import pyarrow as pa  # not everybody who imports the budget has loaded it
+
+        _own_pool()
+        pa.set_memory_pool(pa.system_memory_pool())
         library.mallopt(_ARENA_MAX, _ARENAS)
         library.mallopt(_MMAP_THRESHOLD, _HAD_BY_ITSELF)
         library.mallopt(_TRIM_THRESHOLD, _KEPT_AT_THE_END)
@@ -32,12 +37,18 @@ def keep_little() -> None:
 
 def return_freed() -> None:
     """Gives back what is free: of Arrow's what this thread had, of the C library's all. It takes some milliseconds."""
-    import pyarrow as pa  # not everybody who limits memory has loaded it
-
-    pa.default_memory_pool().release_unused()
+    _own_pool().release_unused()
     library = _library()
     if library is not None:
         library.malloc_trim(0)
+
+
+@cache
+def _own_pool() -> Any:
+    """Returns the pool that Arrow allocates by where it asks for none: the default, before another is."""
+    import pyarrow as pa
+
+    return pa.default_memory_pool()
 
 
 @cache

@@ -60,6 +60,7 @@ class StepReads:
         common: Lookups by what changed, which others of the step may make, too.
         local: Reads in this process; None if nothing is to be read here.
         shared: What others of the step have found.
+        resume: Called when this process goes on after what Spark may have had a part in.
 
     Attributes:
         rows_read: How many rows the files have that were handed out so far.
@@ -75,7 +76,9 @@ class StepReads:
         common: CommonLookups | None = None,
         local: LocalShards | None = None,
         shared: SharedReads | None = None,
+        resume: Callable[[], None] = lambda: None,
     ) -> None:
+        self._resume = resume
         self._found = SharedReads() if shared is None else shared
         self._is_grouped = is_grouped
         self._common = common
@@ -309,7 +312,9 @@ class StepReads:
         """Returns what `common` does, in this process, for a join of so many keys; see `CommonLookups.table`."""
         if self._common is None:
             return None
-        return self._common.table(path, lower, upper, self, budget().common_rows, asked)
+        found = self._common.table(path, lower, upper, self, budget().common_rows, asked)
+        self._resume()
+        return found
 
     @property
     def _session(self) -> SparkSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mz_dagster.budget import EngineSetting, engine_setting
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
@@ -18,11 +18,22 @@ if TYPE_CHECKING:
     Opened = tuple[SparkSession, Shards[DataFrame]]
 
 
+class ComputingTurn(Protocol):
+    """Is a turn to compute in this process, which who waits for Spark does without."""
+
+    def give_up(self) -> None:
+        """Ends it for now."""
+
+    def resume(self) -> None:
+        """Returns once it goes on."""
+
+
 class SparkUse:
     """Opens Spark when it is used, and remembers what for.
 
     Args:
         opened: Returns Spark and the shards on it.
+        turn: Given up while Spark is waited for; None where nobody takes turns.
 
     Attributes:
         because: Why Spark was used, each reason once; empty if it was not.
@@ -31,8 +42,9 @@ class SparkUse:
         placements: Who was to compute each subtree, and why, in the order in which that was decided.
     """
 
-    def __init__(self, opened: Callable[[], Opened]) -> None:
+    def __init__(self, opened: Callable[[], Opened], turn: ComputingTurn | None = None) -> None:
         self._opened = opened
+        self._turn = turn
         self._anew = ""
         self.because: list[str] = []
         self.handovers = 0
@@ -54,7 +66,14 @@ class SparkUse:
         if engine_setting() is EngineSetting.SPARK:
             why = 'the setting "engine" is "spark"'
         self.because += [one for one in (why, self._anew) if one and one not in self.because]
+        if self._turn is not None:
+            self._turn.give_up()
         return self._opened()
+
+    def resume(self) -> None:
+        """Returns once this process may compute again; the caller holds no lock that others take meanwhile."""
+        if self._turn is not None:
+            self._turn.resume()
 
     def begin_anew(self, opened: Callable[[], Opened], why: str) -> None:
         """Has another Spark used from here on, if it is, and for what reason."""

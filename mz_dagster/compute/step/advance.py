@@ -165,6 +165,7 @@ class Advance:
             common=self.common,
             local=self.local,
             shared=self.run.reads,
+            resume=self.spark.resume,
         ) as reads:
             match self.node:
                 case SourceNode():
@@ -240,6 +241,7 @@ class Advance:
     def _note_due(self, node: MaintainedNode) -> None:
         """Notes when a temporal filter's state, which has been written, changes next by itself."""
         if node.is_temporal:
+            self.spark.resume()
             written = [batch for batch in self.run.batches[node.id] if batch.id == self.run.written.get(node.id)]
             listed = partial(self.run.overlapping, node.id, None, self.upper)
             shards = partial(self.spark.open, "the next due time is looked for in much")

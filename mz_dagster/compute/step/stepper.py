@@ -313,10 +313,8 @@ class Stepper:
         bound = self._catalog.newest_bindings(sources, tick + 1)
         return StepRun(graph, tick, rows, batches, selected, common_time, bound)
 
-    def _opened(self, run: StepRun, id: GlobalId, turn: Turn | None = None) -> tuple[SparkSession, Shards[DataFrame]]:
-        """Returns Spark, set up for what a step has to do; who waits for it gives up its turn in this process."""
-        if turn is not None:
-            turn.give_up()
+    def _opened(self, run: StepRun, id: GlobalId) -> tuple[SparkSession, Shards[DataFrame]]:
+        """Returns Spark, set up for what a step has to do."""
         with run.opening:
             run.check_wanted(id)
             if run.opened is None:
@@ -540,7 +538,7 @@ class Stepper:
         start = run.started[node.id] = self._clock.monotonic_ms()
         is_alone = node.id in self._stepped and run.is_little(node, lower, upper)
         turn = run.turn_of[node.id] = Turn(run.turns, is_alone=is_alone)
-        spark = SparkUse(partial(self._opened, run, node.id, turn))
+        spark = SparkUse(partial(self._opened, run, node.id), turn)
         try:
             with turn, only_our_errors():  # what is not sealed is never seen, so a retry is safe
                 run.check_wanted(node.id)
@@ -592,7 +590,9 @@ class Stepper:
                 logger.warning('"%s": %s (%s)', node.name, because, error.detail)
                 advance.progress(f"{advance.interval}: {because}")
             run.heap_was_full.set()
+        run.turn_of[node.id].give_up()  # who has the lock may wait for one
         with run.one_by_one:
+            advance.spark.resume()
             run.smaller = None  # that of the one before may have gone as well
             advance.spark.begin_anew(partial(self._opened_smaller, run, node.id), because)
             return replace(advance, common=None).write(sends=False)
@@ -719,7 +719,7 @@ def _leave(run: StepRun, future: Future[None], unit: Unit) -> None:
     """Waits no more for what was overtaken, and ends what Spark does for it."""
     for node in unit.nodes:
         if node.id in run.turn_of:
-            run.turn_of[node.id].give_up()
+            run.turn_of[node.id].leave()
         for opened in (run.opened, run.smaller):
             if opened is not None:
                 interrupt(opened[0], run.tag_of(node.id), partial(_is_done, future))

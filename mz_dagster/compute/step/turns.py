@@ -7,7 +7,8 @@ figures of one, two and four). What is in memory at once is that of two, besides
 
 Little updates that meet what is in memory are in short kernels only; they have their turn alone. So has everyone where
 somebody said how much memory the process may take: what is in memory at once is that of one then, and who has computed
-gives back what is free.
+gives back what is free. Who waited for Spark meanwhile waits for a turn again, before it goes on in this process;
+where nobody said, it goes on at once.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Turns:
 class Turn:
     """A turn of one collection; a context manager that waits for it, and ends it unless it was given up.
 
-    Who has it waits for nobody who waits for one: locks are taken after it.
+    Who has it waits for nobody who waits for one: locks are taken after it, and who resumes it holds none that others
+    take within theirs.
 
     Args:
         turns: The step's.
@@ -51,12 +53,10 @@ class Turn:
         self._share = _AT_ONCE if is_alone or self._is_limited else 1
         self._lock = Lock()
         self._has = False
+        self._is_left = False
 
     def __enter__(self) -> Turn:
-        with self._turns.door:
-            for _ in range(self._share):
-                self._turns.free.acquire()
-        self._has = True
+        self._take()
         return self
 
     def __exit__(
@@ -65,10 +65,28 @@ class Turn:
         self.give_up()
 
     def give_up(self) -> None:
-        """Ends the turn before its time: another engine computes from here on, or nobody waits for it any more."""
+        """Ends the turn before its time, as another engine computes from here on."""
         with self._lock:
             had, self._has = self._has, False
         if had:
             if self._is_limited:
                 return_freed()
             self._turns.free.release(self._share)
+
+    def resume(self) -> None:
+        """Waits for the turn again if it was given up, where somebody said how much memory the process may take."""
+        if self._is_limited and not self._has and not self._is_left:
+            self._take()
+
+    def leave(self) -> None:
+        """Ends the turn, and is never resumed: nobody waits for it any more."""
+        self._is_left = True
+        self.give_up()
+
+    def _take(self) -> None:
+        with self._turns.door:
+            for _ in range(self._share):
+                self._turns.free.acquire()
+        self._has = True
+        if self._is_left:  # meanwhile, by another thread
+            self.give_up()

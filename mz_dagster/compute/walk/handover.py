@@ -107,4 +107,5 @@ class Handover:
         # columns, the client would have the whole plan analyzed once more to know them.
         self._spark.handovers += 1
         found = frame.limit(most + 1).to(update_schema(columns)).toArrow()
+        self._spark.resume()
         return found if found.num_rows <= most else None

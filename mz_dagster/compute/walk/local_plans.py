@@ -71,7 +71,10 @@ class LocalUpdates:
         if not placed.is_spark and isinstance(node, TemporalState) and self._operators.is_much_due():
             placed = replace(placed, is_spark=True, threshold="decoded_cells", why=MUCH_DUE)
         self._handover.begin(placed)
-        return None if placed.is_spark else _computed(self._walk, node, self._handover)
+        if placed.is_spark:
+            return None
+        self._spark.resume()
+        return _computed(self._walk, node, self._handover)
 
     def taken_over(self, node: Physical) -> Handed[DataFrame] | None:
         """Returns the updates of a part of a plan that Spark computes, None if they are left to Spark, too."""
