@@ -316,6 +316,9 @@ class Variables:
         if name == "timezone":
             self.changed["timezone"] = UTC_ZONE if value is None else zone_of_session(value)
             return
+        if name == "role":
+            self.changed["role"] = self._own_role(value)
+            return
         if name == "search_path":
             self.changed.pop(name, None)
             self.changed |= {} if value is None else {name: path_of([one for one in names_in(value) if one != "$user"])}
@@ -339,6 +342,16 @@ class Variables:
             )
         if setting.kind != "fixed":
             self.changed[name] = shown
+
+    def _own_role(self, name: str | None) -> str:
+        """Returns a role that is set, if it is the session's own: a tool that is done goes back to whom it found."""
+        if name not in (None, "none", self.user):
+            raise NotSupportedError(
+                "SET of a user is not supported",
+                detail="Access is the folder's and the catalog's.",
+                hint=f'Connect as "{name}", whose privileges GRANT says.',
+            )
+        return name or "none"
 
     def _set_local(self, name: str, value: str | None) -> None:
         before = self.settings().get(name, "") if is_custom(name) else self.get(name)

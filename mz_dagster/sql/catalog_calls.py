@@ -161,8 +161,6 @@ def _registered(binder: ExpressionBinder, bound: Bound, label: str, node: exp.Ex
         return Literal(None, target)
     if isinstance(text, str):
         return Literal(_id_of_text(binder, text, label, node), target)
-    if label not in _NAMED:
-        raise UnsupportedForm(f"a cast of a text to {label} is not supported", position=binder.body.position(node))
     assert not isinstance(bound, Unknown), "it has no text"
     kind = _NAMED[label]
     name = binder.as_type(bound, TEXT, node)
@@ -186,6 +184,7 @@ _NAMED: Mapping[str, _Kind] = {
     "regclass": _Kind("relation", "relation ids", UndefinedTable),
     "regnamespace": _Kind("schema", "schema ids", InvalidSchemaName),
     "regrole": _Kind("role", "role ids", UndefinedObject),
+    "regtype": _Kind("type", "type name ids", UndefinedType),
     "regproc": _Kind("function", "function ids", UndefinedFunction),
     "regprocedure": _Kind("function", "function signature ids", UndefinedFunction),
     "regoperator": _Kind("operator", "operator signature ids", UndefinedFunction),
@@ -203,8 +202,6 @@ def _id_of_text(binder: ExpressionBinder, text: str, label: str, node: exp.Expr)
     if text == "-":
         return 0
     found = int(text) if text.isdigit() else _known_id(binder, text, label, node)
-    if found is None and label == "regtype":
-        raise UndefinedType(f'type "{text}" does not exist', position=position)
     if found is None:
         raise _NAMED[label].error(f'{_NAMED[label].noun} "{text}" does not exist', position=position)
     return found
@@ -234,7 +231,9 @@ def _known_id(binder: ExpressionBinder, text: str, label: str, node: exp.Expr) -
         ids = [0 if one.upper() == "NONE" else _known_id(binder, one, "regtype", node) for one in given]
         key = f"{name.strip().removeprefix('pg_catalog.')}({','.join(map(str, ids))})"
     elif label != "database":
-        parts = [one for one in names_in(text) if one != "pg_catalog"]
+        parts = names_in(text)
+        if label == "regproc" and parts[:1] == ("pg_catalog",):
+            parts = parts[1:]
         key = parts[0] if len(parts) == 1 else ""
     facts = facts_of(binder, f"a cast to {label}", node)
     if label == "regproc" and key in facts.lookup("ambiguous functions").entries:
@@ -542,6 +541,7 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_get_statisticsobjdef_columns": ((1,), _constant(None, TEXT)),
     "pg_get_partkeydef": ((1,), _constant(None, TEXT)),
     "pg_get_triggerdef": ((1, 2), _constant(None, TEXT)),
+    "pg_sequence_last_value": ((1,), _by_id("sequence numbers")),
     "pg_get_serial_sequence": ((2,), _serial_sequence),
     "pg_table_is_visible": ((1,), _by_id("relation visibility")),
     "pg_type_is_visible": ((1,), _by_id("type visibility", "regtype")),
@@ -557,6 +557,7 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_ts_parser_is_visible": ((1,), _FALSE),
     "pg_ts_template_is_visible": ((1,), _FALSE),
     "pg_relation_is_publishable": ((1,), _FALSE),
+    "pg_relation_is_updatable": ((2,), _by_id("relation events", otherwise=Literal(0, INT4))),
     "pg_is_other_temp_schema": ((1,), _FALSE),
     "pg_is_in_recovery": ((0,), _FALSE),
     "pg_table_size": ((1,), _by_id("relation sizes")),

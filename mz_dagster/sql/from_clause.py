@@ -302,8 +302,11 @@ class FromBinder:
             case exp.Lateral():
                 if not isinstance(node.this, exp.Subquery):
                     only_parts(self.body, node, "this", "alias", "ordinality", what="this form of LATERAL")
-                    ordinality = bool(node.args.get("ordinality") or node.this.args.get("offset"))
-                    return self._rows_from(node, node.this, [node.this], ordinality=ordinality)
+                    called = node.this
+                    if isinstance(called, exp.Dot) and name_of(called.this) == "pg_catalog":
+                        called = called.expression
+                    ordinality = bool(node.args.get("ordinality") or called.args.get("offset"))
+                    return self._rows_from(node, called, [called], ordinality=ordinality)
                 with with_rows_visible(self.binding.enclosing[self._level :]):
                     return self._derived(node)
             case _:

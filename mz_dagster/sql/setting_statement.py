@@ -27,7 +27,8 @@ from mz_dagster.sql.transaction_statements import parse_set_transaction
 def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransaction:
     """Moves past `SET [SESSION | LOCAL] name {= | TO} {value | DEFAULT}`, and forms of single settings.
 
-    They are `SET TIME ZONE`, `SET NAMES`, SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
+    They are `SET TIME ZONE`, `SET NAMES`, `SET ROLE`, and SET TRANSACTION and SET SESSION CHARACTERISTICS
+    (`transaction_statements`).
 
     Raises:
         UnsupportedForm: It is of another user.
@@ -37,15 +38,20 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
     found = parse_set_transaction(cursor, common)
     if found is not None:
         return found
-    if cursor.accepts("role", "none") or cursor.accepts("session", "authorization", "default"):
+    if cursor.accepts("session", "authorization", "default"):
         return SetSetting(*common, "role", None)  # whom one has authenticated as
-    if cursor.sees("role") or cursor.sees("session", "authorization"):
+    if cursor.sees("session", "authorization"):
         raise cursor.refuse("SET of a user", "Access is the folder's and the catalog's.", token=first)
     is_local = cursor.accepts("local")
     if not is_local:
         cursor.accepts("session")
     if cursor.accepts("time", "zone"):
         return SetSetting(*common, "timezone", _zone(cursor), is_local)
+    if cursor.accepts("role"):
+        is_text = cursor.current.kind is TokenKind.STRING
+        return SetSetting(
+            *common, "role", cursor.string("a role") if is_text else cursor.identifier("a role"), is_local
+        )
     if cursor.accepts("names"):
         return SetSetting(*common, "client_encoding", _value(cursor), is_local)
     name = _name(cursor)

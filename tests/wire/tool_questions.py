@@ -447,6 +447,57 @@ table_ ON constr.conrelid = table_.oid JOIN pg_namespace AS schema_ ON schema_.o
 schema_.nspname = ANY (ARRAY['public','sales']) AND constr.contype NOT IN ('p','u','f') ORDER BY namespace,
 table_name""",
 }
+TYPEORM = {
+    "columns": """
+SELECT column_name, ordinal_position, pg_catalog.col_description(('"' || table_catalog || '"."' || table_schema || '"."'
+|| table_name || '"')::regclass::oid, ordinal_position) AS description, ('"' || "udt_schema" || '"."' || "udt_name" ||
+'"')::"regtype"::text AS "regtype", pg_catalog.format_type("col_attr"."atttypid", "col_attr"."atttypmod") AS
+"format_type" FROM "information_schema"."columns" LEFT JOIN "pg_catalog"."pg_attribute" AS "col_attr" ON
+"col_attr"."attname" = "columns"."column_name" AND "col_attr"."attrelid" = ( SELECT "cls"."oid" FROM
+"pg_catalog"."pg_class" AS "cls" LEFT JOIN "pg_catalog"."pg_namespace" AS "ns" ON "ns"."oid" = "cls"."relnamespace"
+WHERE "cls"."relname" = "columns"."table_name" AND "ns"."nspname" = "columns"."table_schema" ) WHERE ("table_schema" =
+'public' AND "table_name" = 'customers') OR ("table_schema" = 'sales' AND "table_name" = 'orders') ORDER BY
+table_name, ordinal_position""",
+}
+SEQUELIZE = {
+    "time zone": "SET standard_conforming_strings=on;SET client_min_messages TO warning;"
+    "SET TIME ZONE INTERVAL '+00:00' HOUR TO MINUTE",
+    "columns": """
+SELECT pk.constraint_type as "Constraint", c.column_name as "Field", c.is_nullable as "Null", (CASE WHEN c.udt_name =
+'hstore' THEN c.udt_name ELSE c.data_type END) || (CASE WHEN c.character_maximum_length IS NOT NULL THEN '(' ||
+c.character_maximum_length || ')' ELSE '' END) as "Type", (SELECT array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM
+pg_catalog.pg_type t JOIN pg_catalog.pg_enum e ON t.oid=e.enumtypid WHERE t.typname=c.udt_name) AS "special", (SELECT
+pgd.description FROM pg_catalog.pg_statio_all_tables AS st INNER JOIN pg_catalog.pg_description pgd on
+(pgd.objoid=st.relid) WHERE c.ordinal_position=pgd.objsubid AND c.table_name=st.relname) AS "Comment" FROM
+information_schema.columns c LEFT JOIN (SELECT tc.table_schema, tc.table_name, cu.column_name, tc.constraint_type FROM
+information_schema.TABLE_CONSTRAINTS tc JOIN information_schema.KEY_COLUMN_USAGE cu ON tc.table_schema=cu.table_schema
+and tc.table_name=cu.table_name and tc.constraint_name=cu.constraint_name and tc.constraint_type='PRIMARY KEY') pk ON
+pk.table_schema=c.table_schema AND pk.table_name=c.table_name AND pk.column_name=c.column_name WHERE c.table_name =
+'orders' AND c.table_schema = 'sales' ORDER BY c.ordinal_position""",
+}
+HASURA = {
+    "what may be done": """
+SELECT c.relname, (pg_catalog.pg_relation_is_updatable(c.oid, true) & 4) = 4 AS is_updatable,
+(pg_catalog.pg_relation_is_updatable(c.oid, true) & 8) = 8 AS is_insertable FROM pg_catalog.pg_class c WHERE c.relname
+IN ('customers', 'totals', 'by_name') ORDER BY 1""",
+    "foreign keys": """
+SELECT r.conname, ac.attname FROM pg_catalog.pg_constraint r CROSS JOIN LATERAL
+pg_catalog.generate_subscripts(r.conkey, 1) k(n) JOIN pg_catalog.pg_attribute ac ON ac.attrelid = r.conrelid AND
+ac.attnum = r.conkey[k.n] WHERE r.conname IN ('customers_pkey', 'orders_pkey') ORDER BY 1, 2""",
+}
+LIQUIBASE = {
+    "sequences": """
+SELECT c.relname, seq.seqstart, pg_sequence_last_value(c.oid::regclass) FROM pg_sequence seq JOIN pg_class c ON c.oid =
+seq.seqrelid ORDER BY 1""",
+}
+NAMES = {
+    "schemas": "SELECT 'pg_catalog'::regnamespace::text, 'sales'::regnamespace::text, to_regnamespace('nothing')::text",
+    "types": "SELECT t::regtype::text FROM (VALUES ('int4'), ('\"pg_catalog\".\"int4\"'), ('_text'), ('text[]'), "
+    "('timestamp with time zone'), ('pg_catalog.timestamptz'), ('sales.mood'), ('\"sales\".\"_mood\"')) AS v (t)",
+    "relations": "SELECT format('%I.sales.orders', current_database())::regclass::text",
+    "statistics": "SELECT (SELECT count(*) FROM pg_stat_all_tables WHERE relname IN ('pg_class', 'customers')), "
+    "(SELECT count(*) FROM pg_statio_user_tables)",
+}
 TOOLS = {
     "Metabase": METABASE,
     "Superset": SUPERSET,
@@ -458,4 +509,9 @@ TOOLS = {
     "Rails": RAILS,
     "Django": DJANGO,
     "Prisma": PRISMA,
+    "TypeORM": TYPEORM,
+    "Sequelize": SEQUELIZE,
+    "Hasura": HASURA,
+    "Liquibase": LIQUIBASE,
+    "names": NAMES,
 }

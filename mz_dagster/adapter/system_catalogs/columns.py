@@ -130,6 +130,18 @@ pg_stat_user_tables 0
     n_mod_since_analyze:int8? n_ins_since_vacuum:int8? last_vacuum:timestamptz? last_autovacuum:timestamptz?
     last_analyze:timestamptz? last_autoanalyze:timestamptz? vacuum_count:int8? autovacuum_count:int8?
     analyze_count:int8? autoanalyze_count:int8?
+pg_stat_all_tables 0
+    relid:oid? schemaname:name? relname:name? seq_scan:int8? seq_tup_read:int8? idx_scan:int8? idx_tup_fetch:int8?
+    n_tup_ins:int8? n_tup_upd:int8? n_tup_del:int8? n_tup_hot_upd:int8? n_live_tup:int8? n_dead_tup:int8?
+    n_mod_since_analyze:int8? n_ins_since_vacuum:int8? last_vacuum:timestamptz? last_autovacuum:timestamptz?
+    last_analyze:timestamptz? last_autoanalyze:timestamptz? vacuum_count:int8? autovacuum_count:int8?
+    analyze_count:int8? autoanalyze_count:int8?
+pg_statio_user_tables 0
+    relid:oid? schemaname:name? relname:name? heap_blks_read:int8? heap_blks_hit:int8? idx_blks_read:int8?
+    idx_blks_hit:int8? toast_blks_read:int8? toast_blks_hit:int8? tidx_blks_read:int8? tidx_blks_hit:int8?
+pg_statio_all_tables 0
+    relid:oid? schemaname:name? relname:name? heap_blks_read:int8? heap_blks_hit:int8? idx_blks_read:int8?
+    idx_blks_hit:int8? toast_blks_read:int8? toast_blks_hit:int8? tidx_blks_read:int8? tidx_blks_hit:int8?
 pg_prepared_statements 0
     name:text? statement:text? prepare_time:timestamptz? parameter_types:regtype[]? from_sql:bool? generic_plans:int8?
     custom_plans:int8?

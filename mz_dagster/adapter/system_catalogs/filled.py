@@ -534,6 +534,24 @@ def _table_statistics(facts: Facts) -> Iterator[Cells]:
             yield {"relid": one.id, "schemaname": one.schema, "relname": one.name, "n_live_tup": live}
 
 
+def _all_table_statistics(facts: Facts) -> Iterator[Cells]:
+    """Yields the same, and behind them the system catalogs' own, of which nothing is counted."""
+    yield from _table_statistics(facts)
+    for one in facts.built_in:
+        if not one.is_view:
+            yield {"relid": one.id, "schemaname": one.schema, "relname": one.name}
+
+
+def _read_blocks(statistics: Rows) -> Rows:
+    """Returns what yields the relations of some statistics: nobody counts which blocks of them are read."""
+
+    def rows(facts: Facts) -> Iterator[Cells]:
+        for one in statistics(facts):
+            yield {name: one[name] for name in ("relid", "schemaname", "relname")}
+
+    return rows
+
+
 def _locks(facts: Facts) -> Iterator[Cells]:
     """Yields the advisory locks of this process, which are all that there are."""
     for one in facts.inspection.activity.advisory_locks.told():
@@ -647,7 +665,10 @@ FILLED: Mapping[str, Rows] = {
     "pg_shadow": _users,
     "pg_locks": _locks,
     "pg_stat_activity": _activity,
+    "pg_stat_all_tables": _all_table_statistics,
     "pg_stat_user_tables": _table_statistics,
+    "pg_statio_all_tables": _read_blocks(_all_table_statistics),
+    "pg_statio_user_tables": _read_blocks(_table_statistics),
     "pg_tables": _tables,
     "pg_tablespace": _tablespaces,
     "pg_type": types,

@@ -15,10 +15,11 @@ from mz_dagster.adapter.system_catalogs.filled import (
     key_definition,
 )
 from mz_dagster.adapter.system_catalogs.of_functions import Signature, signatures
+from mz_dagster.adapter.system_catalogs.of_types import ids_by_name
 from mz_dagster.adapter.system_catalogs.postgres_operators import operators
 from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatted_type
 from mz_dagster.scalars.type_ids import LABEL_IDS, NAME, TYPE_IDS
-from mz_dagster.scalars.types import BOOL, INT8, TEXT, ScalarType
+from mz_dagster.scalars.types import BOOL, INT4, INT8, TEXT, ScalarType
 from mz_dagster.sql.catalog_calls import COLUMNS, ROLES
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
@@ -55,6 +56,8 @@ def _relation_ids(facts: Facts) -> Pairs:
     for id, schema, name in _named_relations(facts):
         for schema_text, text in ((quoted(schema), quoted(name)), (_in_quotes(schema), _in_quotes(name))):
             yield f"{schema_text}.{text}", id
+            for database in (quoted(facts.database), _in_quotes(facts.database)):
+                yield f"{database}.{schema_text}.{text}", id
             if facts.is_visible(schema, name):
                 yield text, id
 
@@ -157,6 +160,29 @@ def _type_ids(facts: Facts) -> Pairs:
         yield from ((quoted(name), id) for id, schema, name in made if schema == searched)
 
 
+def _type_name_ids(facts: Facts) -> Pairs:
+    """Yields the types by whatever a text calls them: with their schema and without, in quotes and without."""
+    built_in = [(id, "pg_catalog", name) for name, id in ids_by_name().items() if id]
+    made = [
+        one for id, schema, name in _made_types(facts) for one in ((id, schema, name), (id + 1, schema, f"_{name}"))
+    ]
+    for id, schema, name in (*made, *built_in):
+        for schema_text, text in ((quoted(schema), quoted(name)), (_in_quotes(schema), _in_quotes(name))):
+            yield f"{schema_text}.{text}", id
+            if schema in facts.path or schema == "pg_catalog":
+                yield text, id
+    for one in (*TYPE_IDS.values(), *LABEL_IDS.values()):
+        yield one.shown, one.id
+        if one.array:
+            yield f"{one.shown}[]", one.array
+
+
+def _relation_events(facts: Facts) -> Pairs:
+    """Yields what may be done to a relation: the sum of the bits of UPDATE, INSERT and DELETE of PostgreSQL."""
+    for one in facts.relations:
+        yield one.id, _ALL_EVENTS if one.kind == "r" else 0
+
+
 def _function_arguments(facts: Facts) -> Pairs:
     for one in signatures():
         yield one.id, ", ".join(_arguments(one))
@@ -230,6 +256,12 @@ def _operator_texts(facts: Facts) -> Pairs:
         yield one["oid"], f"{name}({shown},{formatted_type(right, NO_MODIFIER)})"
 
 
+def _last_numbers(facts: Facts) -> Pairs:
+    for one in facts.relations:
+        for sequence in one.sequences:
+            yield sequence.id, facts.last_numbers.get((one.row.id, one.columns[sequence.column - 1].name))
+
+
 def _serial_sequences(facts: Facts) -> Pairs:
     for one in facts.relations:
         for sequence in one.sequences:
@@ -260,6 +292,7 @@ def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pa
     return INT8, BOOL, pairs
 
 
+_ALL_EVENTS = (1 << 2) + (1 << 3) + (1 << 4)
 _GRANTABLE = " WITH GRANT OPTION"
 _ADMIN = " WITH ADMIN OPTION"
 #: What every role may do, of what.
@@ -311,6 +344,7 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "index sizes": (INT8, INT8, _index_sizes),
     "operator signature ids": (TEXT, INT8, _operator_ids),
     "operator signatures": (INT8, TEXT, _operator_texts),
+    "relation events": (INT8, INT4, _relation_events),
     "relation ids": (TEXT, INT8, _relation_ids),
     "relation sizes": (INT8, INT8, _relation_sizes),
     "relation texts": (INT8, TEXT, _relation_texts),
@@ -321,10 +355,12 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "schema ids": (TEXT, INT8, lambda facts: iter(facts.schemas.items())),
     "schema texts": (INT8, TEXT, lambda facts: ((id, quoted(name)) for name, id in facts.schemas.items())),
     "search path": (INT8, TEXT, lambda facts: enumerate(facts.path)),
+    "sequence numbers": (INT8, INT8, _last_numbers),
     "serial sequences": (TEXT, TEXT, _serial_sequences),
     "session": (TEXT, TEXT, lambda facts: iter([("user", facts.user)])),
     "tablespace sizes": (INT8, INT8, lambda facts: iter([(TABLESPACE_ID, sum(facts.sizes.values()))])),
     "type ids": (TEXT, INT8, _type_ids),
+    "type name ids": (TEXT, INT8, _type_name_ids),
     "type texts": (INT8, TEXT, _type_texts),
     "type visibility": (INT8, BOOL, _type_visibility),
     "view definitions": (INT8, TEXT, _view_definitions),

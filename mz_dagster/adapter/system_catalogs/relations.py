@@ -62,7 +62,7 @@ _FIRST_VIEW_ID = 12_000
 #: What there is and is not told.
 _REFUSED = frozenset((
     "pg_aggregate", "pg_statistic", "pg_stats",
-    "pg_statistic_ext_data", "pg_statio_user_tables", "pg_stat_all_tables", "pg_stat_database",
+    "pg_statistic_ext_data", "pg_stat_database",
     "pg_stat_replication", "pg_replication_slots",
     "pg_timezone_names", "pg_timezone_abbrevs", "pg_available_extensions", "pg_hba_file_rules", "pg_file_settings",
     "pg_config", "pg_shmem_allocations", "pg_stat_user_indexes", "pg_stat_ssl", "pg_stat_statements",
