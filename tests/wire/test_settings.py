@@ -90,3 +90,9 @@ def test_a_time_zone_may_be_an_offset(served: Server, postgres: Postgres) -> Non
         with pytest.raises(psycopg.Error, match="invalid value") as told:
             ours.execute("SET TIME ZONE INTERVAL '5:30' HOUR TO MINUTE")
         assert told.value.sqlstate == "22023"
+
+
+def test_a_definition_takes_utc_by_each_of_its_names(served: Server) -> None:
+    for number, zone in enumerate(("Etc/UTC", "etc/utc", "GMT", "Etc/GMT", "0")):
+        with psycopg.connect(dsn(served), autocommit=True, options=f"-c timezone={zone}") as client:
+            client.execute(f"CREATE TABLE noted{number} (at timestamp DEFAULT now())".encode())

@@ -16,8 +16,9 @@ from mz_dagster.functions.moments.moment import text_of_timestamp
 from mz_dagster.functions.registry import SqlFailure, function
 from mz_dagster.scalars.types import Kind
 
-#: Names of UTC without a slash.
-NAMES_OF_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
+_UTC = ("UTC", "UCT", "GMT", "Zulu", "Universal", "Greenwich")
+#: Names of UTC; the longer ones are what a JVM calls it on many machines.
+NAMES_OF_UTC = (*_UTC, *(f"Etc/{one}" for one in _UTC))
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 #: The names of zones by themselves in lower case, once one was looked up.
