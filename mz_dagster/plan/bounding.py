@@ -9,7 +9,7 @@ decided in storage, by its statistics.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mz_dagster.functions.membership import AMONG, constants_of
 from mz_dagster.plan.representations import sortable
@@ -93,11 +93,16 @@ def bounds_columns(predicate: Scalar) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`scalar operation other`, of a row: what some of its columns come to with what others do, as in `Bound`."""
+    """`scalar operation other`, of a row: what some of its columns come to with what others do, as in `Bound`.
+
+    Attributes:
+        null_passes: Whether a row passes, too, of which `other` is NULL.
+    """
 
     scalar: Scalar
     operation: str
     other: Scalar
+    null_passes: bool = False
 
 
 def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tuple[Comparison, ...]:
@@ -114,15 +119,33 @@ def leading_comparisons(steps: Iterable[tuple[str, Scalar]], arity: int) -> tupl
     """
     found: list[Comparison] = []
     for kind, scalar in steps:
-        if kind == "filter" and isinstance(scalar, Call) and len(scalar.arguments) == 2:
-            operation = scalar.function.partition("_")[0]
-            left, right = scalar.arguments
-            if operation in _TURNED and _compares(left, right, arity):
-                left, right = sortable(left), sortable(right)
-                found += [Comparison(left, operation, right), Comparison(right, _TURNED[operation], left)]
+        if kind == "filter":
+            found += _comparisons(scalar, arity)
         if can_fail(scalar):
             break
     return tuple(found)
+
+
+def _comparisons(predicate: Scalar, arity: int) -> list[Comparison]:
+    """Returns what a predicate compares; of `a < b OR b IS NULL` only what is compared with `b`."""
+    nullable: ColumnRef | None = None
+    match predicate:
+        case Call("or", (Call() as one, Call("is_null", (ColumnRef() as nullable,)))):
+            pass
+        case Call("or", (Call("is_null", (ColumnRef() as nullable,)), Call() as one)):
+            pass
+        case Call():
+            one = predicate
+        case _:
+            return []
+    operation = one.function.partition("_")[0]
+    if operation not in _TURNED or len(one.arguments) != 2 or not _compares(*one.arguments, arity):
+        return []
+    left, right = map(sortable, one.arguments)
+    both = [Comparison(left, operation, right), Comparison(right, _TURNED[operation], left)]
+    if nullable is None:
+        return both
+    return [replace(each, null_passes=True) for each in both if columns_of(each.other) == {nullable.position}]
 
 
 def _compares(left: Scalar, right: Scalar, arity: int) -> bool:

@@ -59,6 +59,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass(transform.push_predicates, frozenset({"reduce_elision"})),
     # Predicates stand right above windows now, and numbers that nobody else reads go with the next `demand`.
     Pass(transform.limited_windows, frozenset({"demand", "push_predicates", "fuse_filters"})),
+    # Its first rows may be a window's. What it compares by a range must not move any more.
+    Pass(transform.as_of_joins, frozenset({"limited_windows", "push_predicates", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"reduce_elision"})),
     # A join that is flattened no more, of groups whose predicates have moved to where they stay.
     Pass(transform.lift_single_rows, frozenset({"flatten_joins", "push_predicates", "join_equivalences"})),

@@ -354,6 +354,12 @@ class Shapes:
             where = f" WHERE {inner.spelled[i]} {source.choice(('=', '=', '<='))} {scope.spelled[j]}"
         order = ", ".join(str(n + 1) for n in range(len(renamed)))
         limit = source.choice(("", f" ORDER BY {order} LIMIT 2"))
+        if pairs and source.random() < 0.4:  # the latest, or the first behind
+            (i, j), (k, m) = source.choice(pairs), source.choice(pairs)
+            operation, way = source.choice((("<=", "DESC"), ("<", "DESC"), (">=", "ASC"), (">", "ASC")))
+            where = f" WHERE {inner.spelled[i]} {operation} {scope.spelled[j]}"
+            where += f" AND {inner.spelled[k]} = {scope.spelled[m]}" if source.random() < 0.5 else ""
+            limit = f" ORDER BY {inner.spelled[i]} {way}, {order} LIMIT 1"
         derived = f"(SELECT {listed} FROM {inner.text}{where}{limit}) AS x"
         join = source.choice((f"{scope.text}, LATERAL {derived}", f"{scope.text} LEFT JOIN LATERAL {derived} ON true"))
         columns = (*scope.columns, *(replace(c, name=n) for c, n in zip(inner.columns, renamed, strict=True)))

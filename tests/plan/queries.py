@@ -18,6 +18,13 @@ QUERIES = {
     "split_disjunctions": "SELECT t.a FROM t, v WHERE (t.a = v.k AND t.b = 1 AND v.a > 2) OR (t.a = v.k AND t.b = 2)",
     "lift_single_rows": "SELECT t.b, count(*) AS n, max(m.k) AS k FROM t, (SELECT max(k) AS k FROM v) m WHERE t.f "
     "GROUP BY t.b",
+    "as_of_joins": "SELECT t.a, y.x, z.k FROM t LEFT JOIN LATERAL (SELECT u.x, u.ts FROM u WHERE u.x = t.c "
+    "AND u.a <= t.b ORDER BY u.a DESC, u.ts LIMIT 1) y ON true JOIN LATERAL (SELECT v.k FROM v WHERE v.a >= t.b "
+    "ORDER BY v.a LIMIT 1) z ON true",
+    "as_of_subquery": "SELECT a, (SELECT u.a FROM u WHERE u.x = t.c AND u.a < t.b ORDER BY u.a DESC LIMIT 1) AS l "
+    "FROM t WHERE a > 0",
+    "as_of_distinct": "SELECT DISTINCT ON (t.a) t.a, u.a AS m, u.x FROM t JOIN u ON u.x = t.c AND t.b < u.a "
+    "ORDER BY t.a, u.a, u.x DESC",
     "limited_windows": "SELECT a, b, n FROM (SELECT a, b, rank() OVER (PARTITION BY b ORDER BY a DESC) AS n FROM t) y "
     "WHERE n <= 2",
     "merge_totals": "SELECT (SELECT count(*) FROM t WHERE b = 1) AS x, (SELECT sum(a) FROM t WHERE b > 1 AND f) AS y, "

@@ -403,6 +403,8 @@ def windowed(rows: list[Row], order: tuple[ColumnOrder, ...], functions: Iterabl
                     added.append(len(rows))
                 case "lag":
                     added.append(sorted_[number - 1][one.arguments[0]] if number else None)
+                case "lead":
+                    added.append(sorted_[number + 1][one.arguments[0]] if number + 1 < len(sorted_) else None)
                 case "max" if one.frame is not None and one.frame.start.unbounded and one.frame.end.unbounded:
                     cells = [other[one.arguments[0]] for other in rows]
                     added.append(max((cell for cell in cells if cell is not None), default=None))

@@ -74,6 +74,17 @@ def expected_rows(relation: Relation, data: dict[str, Rows]) -> Rows | None:
         return None
 
 
+def some_of(name: str, data: dict[str, Rows]) -> dict[str, Rows]:
+    """Returns the data that a query is put to.
+
+    Rows that the latest are looked for among are counted before they are joined, so that a negative multiplicity of
+    one that no row meets is an error, too.
+    """
+    if not name.startswith("as_of_"):
+        return data
+    return {one: Counter({row: abs(n) for row, n in rows.items()}) for one, rows in data.items()}
+
+
 def same(left: Rows, right: Rows) -> bool:
     return {r: n for r, n in left.items() if n} == {r: n for r, n in right.items() if n}
 
@@ -88,6 +99,7 @@ def test_optimizing_and_lowering_keep_every_row(name: str) -> None:
     @settings(max_examples=13, deadline=None)
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
+        data = some_of(name, data)
         expected = expected_rows(relation, data)
         if expected is None:
             return
@@ -110,15 +122,17 @@ def test_each_transform_alone_keeps_every_row(one: Pass) -> None:
     @given(collections)
     def check(data: dict[str, Rows]) -> None:
         for name, relation in relations.items():
-            expected = expected_rows(relation, data)
+            own = some_of(name, data)
+            expected = expected_rows(relation, own)
             if expected is not None:
-                assert same(rows_of(after[name], data), expected), name
+                assert same(rows_of(after[name], own), expected), name
 
     check()
 
 
-# What `comparable_columns` groups by is a column of the same kind, so it would do it again.
-@pytest.mark.parametrize("name", [name for name in QUERIES if name != "comparable_columns"])
+# What `comparable_columns` groups by is a column of the same kind, so it would do it again; and the union of one input
+# by which `as_of_joins` says a key is one that says nothing to `flatten_unions`.
+@pytest.mark.parametrize("name", [name for name in QUERIES if name != "comparable_columns" and "as_of" not in name])
 def test_optimizing_twice_changes_nothing_more(name: str) -> None:
     once = optimize(bound(name))
     assert optimize(once) == once

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 
+_TURNED = {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}
 _CONDITIONS = (
     "t.a = u.a",
     "t.a = u.a AND t.b = u.x",
@@ -81,6 +82,22 @@ _JOINS = (
     "SELECT t.a, u.a FROM t FULL JOIN u ON t.a = u.a WHERE coalesce(t.b, 0) > 0 OR u.x IS NULL",
     "SELECT DISTINCT t.a, u.x FROM t LEFT JOIN u ON t.a = u.a",
     "SELECT t.a FROM t LEFT JOIN u ON t.a = u.a UNION ALL SELECT v.k FROM u RIGHT JOIN v ON v.k = u.x",
+)
+
+#: The latest row as of each, and the first one behind.
+_AS_OF = tuple(
+    query
+    for compared, order in (("<=", "DESC"), ("<", "DESC"), (">=", "ASC"), (">", "ASC"))
+    for query in (
+        f"SELECT t.*, y.* FROM t LEFT JOIN LATERAL (SELECT u.x, u.c FROM u WHERE u.a = t.a AND u.x {compared} t.b "
+        f"ORDER BY u.x {order}, u.c LIMIT 1) y ON true",
+        f"SELECT t.a, t.b, (SELECT u.c FROM u WHERE u.x {compared} t.b ORDER BY u.x {order}, u.c DESC NULLS LAST "
+        "LIMIT 1) FROM t",
+        f"SELECT t.a, y.a FROM t JOIN LATERAL (SELECT u.a FROM u WHERE t.c = u.c AND t.b + 0.5 {_TURNED[compared]} u.x "
+        f"ORDER BY u.x {order}, u.a LIMIT 1) y ON true",
+        f"SELECT DISTINCT ON (v.k) v.k, u.x, u.c FROM v JOIN u ON u.a {compared} v.a "
+        f"ORDER BY v.k, u.a {order}, u.x, u.c",
+    )
 )
 
 #: What a subquery's rows may be tied to its outer row by.
@@ -287,7 +304,7 @@ _LATERAL = (
     "u.a = v.k) w ON true",
 )
 
-FIXED = (*_JOINS, *(one for one in _VALUES if "z2" not in one and "SELECT FROM" not in one), *_LATERAL)
+FIXED = (*_JOINS, *_AS_OF, *(one for one in _VALUES if "z2" not in one and "SELECT FROM" not in one), *_LATERAL)
 
 
 def queries(seed: int, tested: int) -> list[tuple[str, str]]:

@@ -386,7 +386,7 @@ def _within(join: _Join, j: int, joined: JoinedRows, compared: Sequence[Comparis
     """Returns within what columns of an input are in the rows that are asked for with what is joined so far."""
     found = []
     for one in compared:
-        if not isinstance(one.scalar, ColumnRef) or one.scalar.type.kind not in NUMBERED_KINDS:
+        if one.null_passes or not isinstance(one.scalar, ColumnRef) or one.scalar.type.kind not in NUMBERED_KINDS:
             continue
         owner, column = join.owners[one.scalar.position]
         positions = sorted(columns_of(one.other))

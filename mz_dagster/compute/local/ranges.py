@@ -60,22 +60,34 @@ class Ranges(NamedTuple):
         return asking, self.rows[places]
 
 
+class Bound(NamedTuple):
+    """With what something is compared.
+
+    Attributes:
+        operation: `eq`, `lt`, `le`, `gt` or `ge`.
+        values: With what.
+        null_passes: Whether what is compared with NULL passes.
+    """
+
+    operation: str
+    values: pa.Array
+    null_passes: bool = False
+
+
 #: Ranges, and whether it is the right side's rows that are in order.
 _Way: TypeAlias = tuple[Ranges, bool]
 
 
-def ranges(
-    values: pa.Array, asked: Sequence[tuple[str, pa.Array]], keys: tuple[_Numbers, _Numbers] | None = None
-) -> Ranges:
+def ranges(values: pa.Array, asked: Sequence[Bound], keys: tuple[_Numbers, _Numbers] | None = None) -> Ranges:
     """Returns where the rows of one side are that compare as each row of another asks, with all it has.
 
     Args:
         values: What is compared, by row of the one side, in a form that is stored in its order.
-        asked: `eq`, `lt`, `le`, `gt` or `ge`, and what with, of the same type, by row of the other side.
+        asked: With what, by row of the other side: values of the same type; one at least.
         keys: Of the rows of both sides: numbers from 0 on, which must be equal.
 
     Example:
-        >>> between = [("ge", pa.array([2, 9])), ("lt", pa.array([4, None]))]
+        >>> between = [Bound("ge", pa.array([2, 9])), Bound("lt", pa.array([4, None]))]
         >>> found = ranges(pa.array([3, None, 2, 4]), between)
         >>> [numbers.tolist() for numbers in found.pairs(9)]
         [[0, 0], [2, 0]]
@@ -83,18 +95,20 @@ def ranges(
         >>> [numbers.tolist() for numbers in found.pairs(9)]
         [[0], [0]]
     """
-    own, *bounds = _comparable([values, *(others for _, others in asked)])
+    own, *bounds = _comparable([values, *(one.values for one in asked)])
     present = np.flatnonzero(~nulls(values)) if values.null_count else np.arange(len(values))
     distinct, ranks = ranked(own[present])
-    size = len(asked[0][1])
+    size = len(asked[0].values)
     first, end = np.zeros(size, np.int64), np.full(size, len(distinct))
-    for (operation, others), bound in zip(asked, bounds, strict=True):
+    for (operation, others, null_passes), bound in zip(asked, bounds, strict=True):
+        before, behind = first, end
         if operation in ("ge", "gt", "eq"):
             first = np.maximum(first, np.searchsorted(distinct, bound, "right" if operation == "gt" else "left"))
         if operation in ("le", "lt", "eq"):
             end = np.minimum(end, np.searchsorted(distinct, bound, "left" if operation == "lt" else "right"))
         if others.null_count:
-            end = np.where(nulls(others), 0, end)
+            is_null = nulls(others)
+            first, end = np.where(is_null, before, first), np.where(is_null, behind if null_passes else 0, end)
     if keys is not None:
         places = len(distinct) + 1
         ranks = keys[0][present] * places + ranks
@@ -162,17 +176,17 @@ def compared_pairs(
     between = [one for one in compared if any(a.has(one.scalar) and b.has(one.other) for a, b in ways_round)]
     scalars = dict.fromkeys(scalar for one in between for scalar in (one.scalar, one.other))
     values = {scalar: (left if left.has(scalar) else right).values(scalar) for scalar in scalars}
-    asked: dict[Scalar, list[tuple[str, Scalar]]] = {}
+    asked: dict[Scalar, list[Comparison]] = {}
     for one in between:
         if values[one.scalar] is not None and values[one.other] is not None:
-            asked.setdefault(one.scalar, []).append((one.operation, one.other))
+            asked.setdefault(one.scalar, []).append(one)
 
-    def way(scalar: Scalar, asks: Sequence[tuple[str, Scalar]]) -> _Way:
+    def way(scalar: Scalar, asks: Sequence[Comparison]) -> _Way:
         """Returns the pairs of what a scalar's order tells, and whether it is the right side's."""
-        own, *others = _of_one_type([values[one] for one in (scalar, *(other for _, other in asks))])
+        own, *others = _of_one_type([values[one] for one in (scalar, *(each.other for each in asks))])
+        bounds = [Bound(one.operation, with_, one.null_passes) for one, with_ in zip(asks, others, strict=True)]
         of_right = right.has(scalar)
-        ordered = keys if keys is None or not of_right else (keys[1], keys[0])
-        return ranges(own, list(zip((operation for operation, _ in asks), others, strict=True)), ordered), of_right
+        return ranges(own, bounds, keys if keys is None or not of_right else (keys[1], keys[0])), of_right
 
     ways = [[way(scalar, asks)] for scalar, asks in asked.items()]
     if not ways:
@@ -181,7 +195,10 @@ def compared_pairs(
     if _total(best) > budget().pairs_per_row * (left.rows.rows + right.rows.rows):
         lower = [[one for one in asked if side.has(one) and _is_lower(asked[one])] for side in (left, right)]
         overlaps = [
-            [way(one, [("gt", other), *asked[one]]), way(other, [("ge", one), *asked[other]])]
+            [
+                way(one, [Comparison(one, "gt", other), *asked[one]]),
+                way(other, [Comparison(other, "ge", one), *asked[other]]),
+            ]
             for one, other in product(*lower)
             if one.type.kind is other.type.kind
         ]
@@ -198,9 +215,9 @@ def _total(parts: Sequence[_Way]) -> int:
     return sum(found.total for found, _ in parts)
 
 
-def _is_lower(asks: Sequence[tuple[str, Scalar]]) -> bool:
+def _is_lower(asks: Sequence[Comparison]) -> bool:
     """Returns whether a value has to be less than others, as the begin of an interval that overlaps with another."""
-    return any(operation in ("lt", "le") for operation, _ in asks)
+    return any(one.operation in ("lt", "le") for one in asks)
 
 
 def _of_one_type(arrays: Sequence[pa.Array]) -> list[pa.Array]:

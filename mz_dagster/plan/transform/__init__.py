@@ -5,6 +5,7 @@ may move, and one that a legal order of evaluation would not meet may vanish; bu
 never overtakes one that stood before it, so that guards keep guarding. The order is in `plan/optimize.py`.
 """
 
+from mz_dagster.plan.transform.as_of_joins import as_of_joins
 from mz_dagster.plan.transform.comparable_columns import comparable_columns
 from mz_dagster.plan.transform.demand import demand
 from mz_dagster.plan.transform.flatten_joins import flatten_joins
@@ -26,6 +27,7 @@ from mz_dagster.plan.transform.sums_of_sums import sums_of_sums
 from mz_dagster.plan.transform.temporal_filters import temporal_filters
 
 __all__ = [
+    "as_of_joins",
     "comparable_columns",
     "demand",
     "flatten_joins",
