@@ -8,14 +8,15 @@ Python does not evaluate, or whose result would be an error, is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import FUNCTIONS
-from mz_dagster.functions.evaluation import is_evaluable, value_of
+from mz_dagster.functions.evaluation import compiled, is_evaluable, value_of
+from mz_dagster.functions.plain import to_plain
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.day_comparison import compared_by_day
 from mz_dagster.plan.membership import as_membership
@@ -61,9 +62,12 @@ from mz_dagster.scalars.scalar import (
     Value,
     children,
     columns_of,
+    walk,
 )
 from mz_dagster.scalars.types import BOOL, INT8, Column, Kind, RelationType
 from mz_dagster.scalars.values import Dimensioned
+
+_Row: TypeAlias = tuple[Literal, ...]
 
 #: So many rows of arrays are written out in a plan.
 _FEW_ROWS = 1000
@@ -177,7 +181,10 @@ def _folded_filter(relation: Filter) -> Relation:
     if any(is_not_true(one) for one in predicates):
         return empty(relation.relation_type)
     if isinstance(relation.input, Constant):
-        kept: list[tuple[Literal, ...]] = []
+        known = _passing(relation.input.rows, predicates)
+        if known is not None:
+            return Constant(known, relation.relation_type)
+        kept: list[_Row] = []
         for row in relation.input.rows:
             values = [fold_scalar(substituted(one, dict(enumerate(row)))) for one in predicates]
             if not all(isinstance(one, Literal) for one in values):
@@ -188,8 +195,28 @@ def _folded_filter(relation: Filter) -> Relation:
     return relation if predicates == relation.predicates else filtered(relation.input, predicates)
 
 
+def _passing(rows: Sequence[_Row], predicates: Sequence[Scalar]) -> tuple[_Row, ...] | None:
+    """Returns the rows that pass, by predicates that are compiled once; None if one is not told, or fails for a row."""
+    if not all(map(is_evaluable, predicates)) or not all(_is_small(node) for one in predicates for node in walk(one)):
+        return None
+    positions = sorted(frozenset[int]().union(*map(columns_of, predicates)))
+    tests = list(map(compiled, predicates))
+    kept = []
+    for row in rows:
+        if any(_is_long(row[position]) for position in positions):
+            return None
+        cells = {position: to_plain(row[position].value, row[position].type) for position in positions}
+        try:
+            passes = all(test(cells) is True for test in tests)
+        except SqlFailure:
+            return None
+        if passes:
+            kept.append(row)
+    return tuple(kept)
+
+
 def _mapped_rows(relation: Map, below: Constant) -> Relation:
-    rows: list[tuple[Literal, ...]] = []
+    rows: list[_Row] = []
     for row in below.rows:
         cells: list[Literal] = list(row)
         for scalar in relation.scalars:
@@ -205,7 +232,7 @@ def _unnested_rows(relation: FlatMap, below: Constant) -> Relation:
     """Returns the rows that arrays as literals become, if these are few."""
     kept = below.relation_type.arity - relation.arrays
     columns = relation.relation_type.columns
-    rows: list[tuple[Literal, ...]] = []
+    rows: list[_Row] = []
     for row in below.rows:
         arrays = [one.value if isinstance(one.value, tuple) else () for one in row[kept:]]
         for number, cells in enumerate(zip_longest(*arrays), 1):
@@ -217,7 +244,7 @@ def _unnested_rows(relation: FlatMap, below: Constant) -> Relation:
 
 def _folded_union(relation: Union) -> Relation:
     arms: list[Relation] = []
-    rows: list[tuple[Literal, ...]] = []
+    rows: list[_Row] = []
     for one in relation.inputs:
         if isinstance(one, Constant):
             rows += one.rows
@@ -346,11 +373,16 @@ def _is_long(scalar: Scalar) -> bool:
     return len(elements) > _FEW_ELEMENTS
 
 
+def _is_small(scalar: Scalar) -> bool:
+    """Returns whether a scalar is none whose value may have many parts, though it is of few literals."""
+    if not isinstance(scalar, Call):
+        return not _is_long(scalar)
+    return scalar.type.kind not in (Kind.ARRAY, Kind.RECORD) and not scalar.function.startswith("dimensioned_fill")
+
+
 def _value_of(call: Call) -> Literal | None:
     """Returns the value of a call of literals, None if it is not known or an error."""
-    if call.type.kind in (Kind.ARRAY, Kind.RECORD) or not is_evaluable(call) or any(map(_is_long, call.arguments)):
-        return None
-    if call.function.startswith("dimensioned_fill"):  # its few arguments may make many elements
+    if not _is_small(call) or not is_evaluable(call) or any(map(_is_long, call.arguments)):
         return None
     try:
         value = value_of(call)
