@@ -16,7 +16,7 @@ from mz_dagster.functions.moments.calendar import DAY, FIRST_DAY, LAST_DAY, MILL
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
 
-#: What may follow the last row, as nothing may.
+#: What follows the last row, or nothing does.
 _END = struct.pack("!h", -1)
 _LENGTH = struct.Struct("!i").unpack_from
 #: How a cell of a fixed size stands there, to be read by NumPy.
@@ -77,7 +77,7 @@ def _cells(data: bytes, at: int, sizes: Sequence[int]) -> list[list[bytes | None
                 at += length
     except struct.error:
         return None
-    return cells if count in (_END, b"") else None
+    return cells if count == _END or at == len(data) else None
 
 
 def _fixed(cells: Cells, form: str, type_: ScalarType) -> pa.Array | None:
