@@ -15,7 +15,7 @@ lateral joins and scalar subqueries that take one row in the order of what they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mz_dagster.plan.relation import (
@@ -93,9 +93,10 @@ class _Latest:
 
     def by_range(self) -> Relation:
         """Returns the same rows, found by a range."""
-        needed = list(dict.fromkeys((*self.keys, self.version, *(one for one in self.shown if one in self.own))))
+        # What is shown comes first: rows that are the same in the order go by that, as they did among all pairs.
+        needed = dict.fromkeys((*(one for one in self.shown if one in self.own), *self.keys, self.version))
         places = {position: place for place, position in enumerate(needed)}
-        window = self._versions(needed, places)
+        window = self._versions(places)
         width, arity = window.relation_type.arity, len(self.own)
         moves = {
             position: (self.start + places[position] if position in places else -1)
@@ -124,22 +125,24 @@ class _Latest:
         # That there is one row of each group nobody else can know.
         return Union((found,), frozenset({frozenset(self.top.group)}))
 
-    def _versions(self, needed: Sequence[int], places: Mapping[int, int]) -> Window:
-        """Returns the first row of each version, with the version that follows as its last column."""
-        rows = projected_to(self.join.inputs[self.side], [position - self.start for position in needed])
+    def _versions(self, places: Mapping[int, int]) -> Window:
+        """Returns the first row of each version, with the version that follows as its last column.
+
+        Args:
+            places: The columns that are needed, and where they are among the result's, in this order.
+        """
+        rows = projected_to(self.join.inputs[self.side], [position - self.start for position in places])
         version = reference(rows.relation_type, places[self.version])
         if version.nullable:
             rows = filtered(rows, [Call("is_not_null", (version,), BOOL, False)])
         first, *rest = self.top.order
-        # Rows that are the same in all of that go by the others of their columns that are shown.
-        others = (ColumnOrder(position, descending=False, nulls_first=False) for position in range(len(self.shown)))
-        order: dict[int, ColumnOrder] = {}
-        for one in (*rest, *others):
-            position = self.shown[one.position]
-            if position in self.own and position != self.version and position not in self.keys:
-                order.setdefault(position, one.moved({one.position: places[position]}))
-        partition = tuple(range(len(self.keys)))
-        firsts = TopK(rows, (*partition, version.position), tuple(order.values()), 1)
+        order = [
+            one.moved({one.position: places[position]})
+            for one in rest
+            if (position := self.shown[one.position]) in self.own and position not in (*self.keys, self.version)
+        ]
+        partition = tuple(places[position] for position in self.keys)
+        firsts = TopK(rows, (*partition, version.position), tuple(order), 1)
         name = "lead" if first.descending else "lag"
         return Window(
             firsts,
@@ -151,6 +154,7 @@ class _Latest:
 
 
 def _latest(top: TopK) -> _Latest | None:
+    """Returns what the first rows of groups are the latest of; None if they are none."""
     shown, below = _projected(top.input)
     match below:
         case Filter(input=compared, predicates=(Call(arguments=(_, _)) as predicate,)):
