@@ -18,7 +18,8 @@ from mz_dagster.scalars.scalar import Call, ColumnRef, Literal, Scalar, columns_
 from mz_dagster.scalars.types import Kind
 
 _STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.CHAR})
-_TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+#: How a value compares with one that compares so with it.
+TURNED = {"eq": "eq", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 #: Of which kinds Delta's statistics can be relied on, though they may be rounded: not numeric and floats.
 BOUNDED_KINDS = frozenset(
     {
@@ -59,8 +60,8 @@ def bound_of(predicate: Scalar) -> Bound | None:
     operation = predicate.function.partition("_")[0]
     left, right = predicate.arguments
     if isinstance(left, Literal):
-        left, right, operation = right, left, _TURNED.get(operation, "")
-    if operation not in _TURNED or not isinstance(left, ColumnRef) or not isinstance(right, Literal):
+        left, right, operation = right, left, TURNED.get(operation, "")
+    if operation not in TURNED or not isinstance(left, ColumnRef) or not isinstance(right, Literal):
         return None
     kinds = {left.type.kind, right.type.kind}
     if not kinds <= BOUNDED_KINDS or not (len(kinds) == 1 or kinds <= _STRINGS) or right.value is None:
@@ -139,10 +140,10 @@ def _comparisons(predicate: Scalar, arity: int) -> list[Comparison]:
         case _:
             return []
     operation = one.function.partition("_")[0]
-    if operation not in _TURNED or len(one.arguments) != 2 or not _compares(*one.arguments, arity):
+    if operation not in TURNED or len(one.arguments) != 2 or not _compares(*one.arguments, arity):
         return []
     left, right = map(sortable, one.arguments)
-    both = [Comparison(left, operation, right), Comparison(right, _TURNED[operation], left)]
+    both = [Comparison(left, operation, right), Comparison(right, TURNED[operation], left)]
     if nullable is None:
         return both
     return [replace(each, null_passes=True) for each in both if columns_of(each.other) == {nullable.position}]

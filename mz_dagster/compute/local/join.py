@@ -17,8 +17,8 @@ Of n inputs whose rows of one key were replaced at h times in the interval, a te
 update, which cancel. So what makes many rows is joined for the earlier times first, then for the later ones, with what
 each meets as it then was: the less times at once, the less cancels.
 
-What is asked for right above the join says which rows are joined, if that is a range of what is computed of a side
-(`compared_rows`), where nothing must be equal, or where many rows are. Too many rows are `Declined`, and left to Spark.
+What is asked for right above the join says which rows are joined, if that is a range of what is computed of a side,
+where nothing must be equal, or where many rows are (`compared_pairs`). Too many rows are `Declined`, and left to Spark.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mz_dagster.plan.bounding import TURNED
 from mz_dagster.plan.relation import (
     ColumnOrder,
     Filter,
@@ -33,7 +34,6 @@ from mz_dagster.plan.rewriting import bottom_up, can_fail, filtered, moved, proj
 from mz_dagster.scalars.scalar import Call, ColumnRef, Scalar, columns_of, reads_now
 from mz_dagster.scalars.types import BOOL, Kind
 
-_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 #: What the next row must be, beside which the one that compares so is the last.
 _BEYOND = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 #: Kinds of which casts to one another do not change the order of values.
@@ -172,7 +172,7 @@ def _latest(top: TopK) -> _Latest | None:
     own = range(join.offsets[side], join.offsets[side] + join.inputs[side].relation_type.arity)
     operation, _, kind = predicate.function.partition("_")
     if _source(one) != version:
-        one, other, operation = other, one, _TURNED.get(operation, "")
+        one, other, operation = other, one, TURNED.get(operation, "")
     if _source(one) != version or not columns_of(other) or not columns_of(other).isdisjoint(own):
         return None
     if operation not in (("lt", "le") if top.order[0].descending else ("gt", "ge")):

@@ -57,6 +57,11 @@ def _one_form(found: Floats) -> Floats:
     return np.where(is_nan, found.dtype.type(np.nan), found) if is_nan.any() else found
 
 
+def _without_signs(found: Floats) -> Floats:
+    """Returns numbers of which every zero is without a sign."""
+    return np.where(found == 0, found.dtype.type(0), found)
+
+
 def _numbers(found: Floats, doubtful: Mask | None = None) -> Computed:
     return Computed(pa.array(_one_form(found)), doubtful)
 
@@ -111,8 +116,7 @@ def _magnitude(_: Call, operands: Sequence[Operand]) -> Computed:
 
 @strict(*(f"unsigned_zero_{kind}" for kind in _KINDS))
 def _unsigned_zero(_: Call, operands: Sequence[Operand]) -> Computed:
-    found = floats(operands[0])
-    return _numbers(np.where(found == 0, found.dtype.type(0), found))
+    return _numbers(_without_signs(floats(operands[0])))
 
 
 @strict("represented_floats")
@@ -121,7 +125,7 @@ def _represented(call: Call, operands: Sequence[Operand]) -> Computed | None:
     if call.arguments[0].type.kind not in _FLOATS:
         return None
     numbers = floats(operands[0])
-    values = _one_form(np.where(numbers == 0, numbers.dtype.type(0), numbers))
+    values = _one_form(_without_signs(numbers))
     return Computed(_record(call, [pa.array(values), pa.array((numbers == 0) & np.signbit(numbers))]))
 
 
@@ -145,8 +149,7 @@ def _unsigned_zeros(call: Call, operands: Sequence[Operand]) -> Computed | None:
         if type_.kind not in _FLOATS:
             parts.append(part)
             continue
-        numbers = floats(part)
-        values = _one_form(np.where(numbers == 0, numbers.dtype.type(0), numbers))
+        values = _one_form(_without_signs(floats(part)))
         parts.append(pa.array(values, mask=nulls(part) if part.null_count else None))
     return Computed(_record(call, parts))
 
