@@ -22,6 +22,7 @@ from mz_dagster.sql import (
     CreateSchema,
     CreateTable,
     CreateTableAs,
+    CreateType,
     CreateView,
     Drop,
 )
@@ -35,6 +36,7 @@ DEFINED_IN_BLOCKS = (
     | CreateMaterializedView
     | CreateIndex
     | CreateSchema
+    | CreateType
     | Drop
     | AlterRename
     | Comment

@@ -16,8 +16,8 @@ lets go of what it holds, and fails (25P03); so does one whose process is gone, 
 
 A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
 remembers how much was written. Tables, views and indexes that a block creates, renames or drops are so for others when
-it commits, and schemas that it creates (`block_definitions`); what else is defined (columns of tables, types, sources)
-is no part of a block: others would have it before the commit.
+it commits, and types and schemas that it creates (`block_definitions`); what else is defined (columns of tables,
+sources) is no part of a block: others would have it before the commit.
 
 A block is *implicit* if nobody said BEGIN: statements of one simple query, or of a pipeline up to its Sync, are one
 transaction to PostgreSQL's clients. BEGIN makes it one that lasts. What cannot be part of it commits what is before it,

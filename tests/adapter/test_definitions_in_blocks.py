@@ -1,4 +1,4 @@
-"""Tables, views and indexes that a transaction block creates and drops: for others once it commits, or not at all."""
+"""Tables, views, indexes and types that a block creates and drops: for others once it commits, or not at all."""
 
 from __future__ import annotations
 
@@ -216,6 +216,28 @@ def test_a_schema_and_what_a_block_creates_in_it(two: tuple[Connection, Connecti
     assert rows(other, "TABLE sales.made") == [(1,)]
     other.execute("DROP SCHEMA sales CASCADE")
     assert rows(one, schemas) == []
+
+
+def test_a_type_and_what_a_block_creates_of_it(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    types = "SELECT typname, enumlabel FROM pg_enum JOIN pg_type AS t ON t.oid = enumtypid"
+    for end in ("ROLLBACK", "COMMIT"):
+        one.execute("BEGIN")
+        one.execute("CREATE TYPE size AS ENUM ('small', 'large')")
+        one.execute("CREATE TABLE made (size size DEFAULT 'large', others size[])")
+        one.execute("INSERT INTO made (others) VALUES ('{small}')")
+        assert state_in(one, "CREATE TYPE size AS ENUM ('x')") == "42710"
+        assert state_in(one, "DROP TYPE size") == "2BP01"
+        assert (rows(other, types), state(other, "SELECT 'small'::size")) == ([], "42704")
+        one.execute(end)
+    assert rows(other, types) == [("size", "large"), ("size", "small")]
+    assert rows(other, "TABLE made") == [("large", ["small"])]
+    with one.transaction():
+        one.execute("DROP TABLE made")
+        one.execute("DROP TYPE size")
+        one.execute("CREATE TYPE size AS ENUM ('only')")
+        assert rows(other, types) == [("size", "large"), ("size", "small")]
+    assert rows(one, types) == rows(other, types) == [("size", "only")]
 
 
 REBUILT = (

@@ -220,7 +220,7 @@ def test_savepoints_take_back_what_came_after_them(shop: Connection) -> None:
     [
         ("BEGIN READ ONLY", "INSERT INTO orders VALUES (2, 'bob', 1)", "25006"),
         ("BEGIN READ ONLY", "CREATE TABLE x (a integer)", "25006"),
-        ("BEGIN", "CREATE TYPE x AS ENUM ('a')", "25001"),
+        ("BEGIN", "CREATE ROLE x", "25001"),
         ("BEGIN; SELECT * FROM orders", "SELECT * FROM orders AS OF 1", "22023"),
         ("BEGIN; SELECT 1 FROM orders", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "25001"),
         ("BEGIN; INSERT INTO orders VALUES (2, 'bob', 1)", "INSERT INTO elsewhere VALUES (1)", "42P00"),

@@ -32,7 +32,7 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
         StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
     names = context.names
-    if statement.kind in ("schema", "type", "source"):
+    if statement.kind in ("schema", "source"):
         refuse_in_block(names, f"DROP {statement.kind.upper()}")
     if statement.kind == "schema":
         return Result(_drop_schemas(names, statement))

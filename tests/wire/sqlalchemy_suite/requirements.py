@@ -54,7 +54,6 @@ CLOSED = {
 #: Single tests, by a pattern of their names, and why.
 EXCLUDED = {
     r"CTETest::test_select_recursive_round_trip": "WITH RECURSIVE is refused",
-    r"EnumTest::test_round_trip.*": "CREATE TYPE cannot run inside a transaction block",
     r"ReturningTest::test_insertmanyvalues_returning": "it takes a SELECT without ORDER BY to have an order",
     r"ServerSideCursorsTest::test_ss_cursor_status\[for_update_.*\]": "reads never lock, and FOR UPDATE is refused",
     r"TableViaSelectTest::test_without_metadata\[(plain0|plain1|use_schema0)\]": "CREATE TABLE AS in a block",
