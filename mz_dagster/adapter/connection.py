@@ -20,6 +20,7 @@ from weakref import WeakSet
 import pyarrow as pa
 
 from mz_dagster.adapter.access import Access
+from mz_dagster.adapter.applying import apply_project
 from mz_dagster.adapter.arrow_rows import record_batches
 from mz_dagster.adapter.block_definitions import ActiveTransaction
 from mz_dagster.adapter.catalog_definitions import tell_whose
@@ -57,7 +58,11 @@ ColumnDescription = tuple[str, str, None, None, int | None, int | None, bool]
 
 @only_our_errors()
 def connect(
-    path: str | Path, *, isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE, autocommit: bool = True
+    path: str | Path,
+    *,
+    isolation: Isolation | str = Isolation.STRICT_SERIALIZABLE,
+    autocommit: bool = True,
+    apply: bool = False,
 ) -> Connection:
     """Returns a connection to the project in a folder; a missing or empty folder becomes an embedded project.
 
@@ -66,9 +71,10 @@ def connect(
         isolation: `strict serializable`, where a read sees every acknowledged write and may have to drive a step for
             it, or `serializable`, where it takes the latest time that is complete.
         autocommit: Whether each statement is a transaction of its own unless BEGIN was said; else the first begins one.
+        apply: Whether what the project's files define is created and replaced first, as `mz-dagster apply` does.
 
     Raises:
-        ProgrammingError: The path is a file, or the project's settings are wrong.
+        ProgrammingError: The path is a file, the project's settings are wrong, or one of its files is that is applied.
         OperationalError: The project's catalog or shards cannot be opened.
 
     Example:
@@ -80,7 +86,14 @@ def connect(
         ...     cursor.execute("SELECT a FROM t").fetchall()
         [(1,)]
     """
-    return Connection(Engine(Project.load(Path(path))), Isolation(isolation), autocommit=autocommit)
+    engine = Engine(Project.load(Path(path)))
+    try:
+        if apply:
+            apply_project(engine)
+        return Connection(engine, Isolation(isolation), autocommit=autocommit)
+    except BaseException:
+        engine.close()
+        raise
 
 
 class Connection:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project
+from mz_dagster.adapter import BadProjectFile, BadSettings, NoProject, Project, connect
 from tests.project_objects import load_objects
 
 
@@ -117,6 +117,16 @@ def test_a_file_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     (given.assets / "a.sql").write_bytes(b"\xff\xfe")
     with pytest.raises(BadProjectFile, match="cannot read"):
         load_objects(given)
+
+
+def test_a_connection_applies_the_files_if_asked_to_and_is_not_there_if_one_is_wrong(tmp_path: Path) -> None:
+    given = project(tmp_path, a="CREATE TABLE t (a integer); CREATE MATERIALIZED VIEW m AS SELECT a + 1 AS b FROM t")
+    with connect(given.root, apply=True) as connection:
+        connection.execute("INSERT INTO t VALUES (1)")
+        assert connection.execute("SELECT b FROM m").fetchall() == [(2,)]
+    (given.assets / "b.sql").write_text("CREATE VIEW v AS SELECT c FROM t")
+    with pytest.raises(BadProjectFile, match=r'b\.sql:1:25: column "c" does not exist'):
+        connect(given.root, apply=True)
 
 
 def test_an_unknown_setting_is_told_beside_the_known_ones(tmp_path: Path) -> None:
