@@ -23,6 +23,9 @@ from mz_dagster.orchestration.ticks import partition_key
 
 VIOLATIONS = "mz/violations"
 
+#: The key of a check's own metadata: which object it stands for.
+CHECK_KEY = "mz/check"
+
 
 def data_check_specs(
     objects: Mapping[str, ProjectObject], keys: Mapping[str, dg.AssetKey]
@@ -50,7 +53,7 @@ def data_check_specs(
             asset=key,
             description=description,
             blocking=check.options.blocking,
-            metadata={"mz/sql": one.definition.text, "mz/check": one.name},
+            metadata={"mz/sql": one.definition.text, CHECK_KEY: one.name},
         )
 
 

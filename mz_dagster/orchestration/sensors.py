@@ -5,7 +5,8 @@ a function of the catalog and of Dagster's records, with no state of its own:
 
 - as long as a minted tick is open and no run of its timeline is live, it asks for one run over all such ticks. So a run
   that died is asked for again, what piled up is one range, and two runs of a timeline never overlap;
-- a run is asked only for the assets that are behind, at the ticks at which all of these are;
+- a run is asked only for the assets that are behind, at the ticks at which all of these are, and only for what files
+  define: its worker loads them anew, and knows nothing of what a code location that was loaded before still has;
 - a tick whose runs keep ending with it open is asked for after growing waits; a newer tick, or one that waited for a
   source that can be polled again, at once;
 - a source that cannot be polled stays behind, with what depends on it, as their checks `goes_on` say;
@@ -27,11 +28,12 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from mz_dagster.adapter import Arrivals, Engine, Project
+from mz_dagster.adapter import Arrivals, Engine, Project, effective_objects
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.errors import Error
 from mz_dagster.formalism import GlobalId
-from mz_dagster.orchestration.events import asset_metadata
+from mz_dagster.orchestration.data_checks import CHECK_KEY, data_check_specs
+from mz_dagster.orchestration.events import NAME_KEY, asset_metadata
 from mz_dagster.orchestration.frontier_checks import poll_changes
 from mz_dagster.orchestration.recording import (
     RecordedTicks,
@@ -225,8 +227,8 @@ def _evaluate(
     if open_ticks:
         before = attempts_of(instance, engine.project, timeline, partition_key(open_ticks[-1]))
         if before is None or before.again_at <= now_s or healed:
-            checks = checks_of(context.repository_def, job)
-            request = _request(tags_of(engine.project, timeline), open_ticks, asset_rows(engine, specs), checks)
+            defined, checks = _defined(context.repository_def, engine, specs, checks_of(context.repository_def, job))
+            request = _request(tags_of(engine.project, timeline), open_ticks, asset_rows(engine, defined), checks)
         else:
             at = datetime.fromtimestamp(before.again_at, UTC)
             reason = (
@@ -250,6 +252,22 @@ def _raise_if_alone(context: dg.SensorEvaluationContext, failure: Error | None, 
     if not found:
         raise failure
     context.log.error(str(failure))
+
+
+def _defined(
+    repository: dg.RepositoryDefinition | None,
+    engine: Engine,
+    specs: Sequence[dg.AssetSpec],
+    checks: Sequence[dg.AssetCheckKey],
+) -> tuple[list[dg.AssetSpec], list[dg.AssetCheckKey]]:
+    """Returns those of the assets and of a job's checks, as they were loaded, that the files define now."""
+    objects = {one.name: one for one in effective_objects(engine.project)}
+    defined = [spec for spec in specs if spec.metadata[NAME_KEY] in objects]
+    there = {one.key for one in data_check_specs(objects, {str(one.metadata[NAME_KEY]): one.key for one in defined})}
+    definitions = {} if repository is None else repository.assets_defs_by_key
+    loaded = (check for one in definitions.values() for check in one.check_specs if CHECK_KEY in check.metadata)
+    gone = {check.key for check in loaded} - there
+    return defined, [check for check in checks if check not in gone]
 
 
 def _request(

@@ -14,6 +14,7 @@ from mz_dagster.catalog import LedByAnother, timelines
 from mz_dagster.clock import SystemClock
 from mz_dagster.orchestration import partition_key, partitions_of, runs
 from mz_dagster.orchestration.recording import RecordedTicks, asset_rows, asset_specs, live_ticks, unrecorded
+from tests.orchestration.conftest import QUIET_SQL
 
 RETENTION = "mz_retention_feed"
 Mint = Callable[..., None]
@@ -100,6 +101,29 @@ def test_only_assets_that_are_behind_are_asked_for_and_no_tick_twice(
         *((key, partition_key(2000)) for key in ALL),
         *((dg.AssetKey(name), partition_key(1000)) for name in ("a", "doubled")),
     }
+
+
+def test_what_the_files_no_longer_define_is_not_asked_for_although_it_was_loaded(
+    quiet: Project, request: pytest.FixtureRequest
+) -> None:
+    """A run's worker loads the definitions anew: a selection of what is gone from them fails it, again and again."""
+    files = quiet.root / "assets"
+    (files / "all.sql").write_text(f"-- @check not_null(id)\n{QUIET_SQL.lstrip()}")
+    (files / "gone.sql").write_text("CREATE MATERIALIZED VIEW gone AS SELECT id FROM b")
+    engine, mint, look = (request.getfixturevalue(name) for name in ("engine", "mint", "look"))
+    mint(1000)
+    engine.step("feed", 1000, only=frozenset({engine.collection_of("b")}))
+    result = look()
+    assert asked(result) == ([partition_key(1000)], {"a", "doubled", "gone"})
+    assert "a_not_null_id" in {check.name for check in result.run_requests[0].asset_check_keys}
+
+    (files / "all.sql").write_text(QUIET_SQL)
+    (files / "gone.sql").unlink()
+    result = look()
+    assert asked(result) == ([partition_key(1000)], {"a", "doubled"})
+    assert "a_not_null_id" not in {check.name for check in result.run_requests[0].asset_check_keys}
+    engine.step("feed", 1000, only=frozenset(engine.collection_of(name) for name in ("a", "doubled")))
+    assert asked(look()) == ([partition_key(1000)], None)  # which steps what nothing in the files stands for, too
 
 
 def test_where_only_what_sessions_made_is_behind_a_run_of_all_is_asked_for(
