@@ -16,6 +16,7 @@ from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.sql import (
     AlterRename,
+    AlterTable,
     Comment,
     CreateIndex,
     CreateMaterializedView,
@@ -39,6 +40,7 @@ DEFINED_IN_BLOCKS = (
     | CreateType
     | Drop
     | AlterRename
+    | AlterTable
     | Comment
 )
 

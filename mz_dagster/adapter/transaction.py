@@ -16,8 +16,9 @@ lets go of what it holds, and fails (25P03); so does one whose process is gone, 
 
 A statement that fails makes the block fail: it refuses all but ROLLBACK (25P02), or goes on from a savepoint, which
 remembers how much was written. Tables, views and indexes that a block creates, renames or drops are so for others when
-it commits, and types and schemas that it creates (`block_definitions`); what else is defined (columns of tables,
-sources) is no part of a block: others would have it before the commit.
+it commits, and types and schemas that it creates (`block_definitions`), and tables that it alters, in whose place it
+makes others; what else is defined (sources, values of types) is no part of a block: others would have it before the
+commit.
 
 A block is *implicit* if nobody said BEGIN: statements of one simple query, or of a pipeline up to its Sync, are one
 transaction to PostgreSQL's clients. BEGIN makes it one that lasts. What cannot be part of it commits what is before it,
@@ -51,6 +52,7 @@ from mz_dagster.catalog import (
     ReadSet,
     Seal,
     Sealed,
+    Takeover,
     TimelineHold,
     UnknownObject,
 )
@@ -121,6 +123,12 @@ class _Written:
     @property
     def restarts(self) -> bool:
         return any(one.of.restarts for one in self.writes)
+
+    @property
+    def takeover(self) -> Takeover | None:
+        """Whose place the table takes, if it was made for one."""
+        found = [one.of.takeover for one in self.writes if isinstance(one.of.takeover, Takeover)]
+        return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,19 +407,26 @@ class Transaction:
             if tables:
                 self._seal(tables)
             elif self.defined:
-                self.engine.catalog.seal([], **self._definitions)
+                self.engine.catalog.seal([], **self._definitions({}))
             self.defined.commit()
         except UnknownObject as error:
             raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.named.values()})) from error
         finally:
             self.end()
 
-    @property
-    def _definitions(self) -> dict[str, Any]:
-        """What a seal takes of what the block has created, renamed and dropped."""
+    def takeover_of(self, id: GlobalId) -> Takeover | None:
+        """Returns whose place a table that the block has made takes, if it was made for one."""
+        written = self._written.get(id)
+        return None if written is None else written.takeover
+
+    def _definitions(self, takeovers: Mapping[GlobalId, Takeover]) -> dict[str, Any]:
+        """Returns what a seal takes of what the block has created, renamed, dropped and replaced."""
         defined = self.defined
         names = {id: key for key, id in defined.named.items()}
-        return {"names": names, "renames": dict(defined.renamed), "drops": defined.dropped}
+        replaced = {one.old for one in takeovers.values()}
+        replaced.update(id for one in takeovers.values() if one.looked is not None for id in one.looked.readers)
+        drops = defined.dropped - replaced
+        return {"names": names, "renames": dict(defined.renamed), "drops": drops, "takeovers": takeovers}
 
     def _seal(self, tables: Mapping[GlobalId, _Written]) -> None:
         engine, timeline = self.engine, self._timeline
@@ -419,6 +434,7 @@ class Transaction:
         catalog, ttl_ms = engine.catalog, engine.project.lease_ms
         reads = None if self._time is None or not self._read else ReadSet(self._time, frozenset(self._read))
         restarts = [id for id, one in tables.items() if one.restarts]
+        takeovers = {id: one.takeover for id, one in tables.items() if one.takeover is not None}
         for _ in write_attempts(engine.project, engine.clock):
             rows = {id: open_table(engine, id) for id in tables}
             for row in rows.values():
@@ -436,7 +452,7 @@ class Transaction:
                         apply=(timeline, time),
                         reads=reads,
                         restarts=restarts,
-                        **self._definitions,
+                        **self._definitions(takeovers),
                     )
                 if isinstance(outcome, Sealed):
                     for id in tables:

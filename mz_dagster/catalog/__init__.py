@@ -123,7 +123,6 @@ from mz_dagster.catalog.rows import (
     RoleRow,
     Seal,
     Sealed,
-    Takeover,
     TickMinted,
     TickMoved,
     TimelineHold,
@@ -134,6 +133,7 @@ from mz_dagster.catalog.rows import (
 )
 from mz_dagster.catalog.shapes import ADDED_AT, BOUND_SHAPES, Shape, Shapes, bound_shapes, first_shape, free_name
 from mz_dagster.catalog.shard_names import in_shard, shard_names
+from mz_dagster.catalog.takeover import Looked, Takeover
 from mz_dagster.catalog.timelines import LostLeader
 from mz_dagster.catalog.url import BadCatalogUrl, CatalogUrl
 
@@ -184,6 +184,7 @@ __all__ = [
     "Lease",
     "LedByAnother",
     "ListedBatches",
+    "Looked",
     "LostLeader",
     "LostRace",
     "Moment",

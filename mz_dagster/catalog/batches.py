@@ -66,11 +66,11 @@ from mz_dagster.catalog.rows import (
     Reservation,
     Seal,
     Sealed,
-    Takeover,
     WriterId,
 )
 from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
 from mz_dagster.catalog.sequences import restart_sequences
+from mz_dagster.catalog.takeover import Takeover
 from mz_dagster.catalog.timelines import advance_oracle, give_lead_back, leads, take_lead
 from mz_dagster.errors import DamageError
 from mz_dagster.fail_point import fail_point

@@ -60,12 +60,12 @@ from mz_dagster.catalog.rows import (
     ObjectRow,
     Redefinition,
     Ref,
-    Takeover,
     TypeAlteration,
 )
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
-from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences
+from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
+from mz_dagster.catalog.takeover import Takeover
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
@@ -362,10 +362,17 @@ def drop_named(
             doomed |= _dependants(entries, row.id)
         elif row.id in needed(entries, doomed):
             raise StillNeeded(row.name or row.id, _blockers(entries, row.id, doomed))
+    return _drop(connection, doomed, entries, now_ms)
+
+
+def _drop(
+    connection: Connection, doomed: Collection[GlobalId], entries: dict[GlobalId, Entry], now: int
+) -> tuple[GlobalId, ...]:
+    """Takes the names of objects away, and drops what nothing needs then; returns the ids of what went."""
     take_names(connection, doomed)
     entries |= {id: replace(entries[id], name=None) for id in doomed}
     gone = entries.keys() - needed(entries, doomed)
-    drop_rows(connection, gone, now_ms)
+    drop_rows(connection, gone, now)
     return tuple(sorted(gone))
 
 
@@ -584,20 +591,30 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
     """Drops a table in whose place another comes, which is readable from a time on.
 
     Raises:
-        StillNeeded: Something depends on it.
+        StillNeeded: Something depends on it that does not go with it.
+        TableAltered: It is not what it was when the other was made up.
         UnknownObject: It does not exist, or was dropped.
     """
-    row = undropped(connection, takeover.old)
+    row, looked = undropped(connection, takeover.old), takeover.looked
     entries = _entries(connection, now)
-    readers = _dependants(entries, row.id)
+    going = frozenset[GlobalId]() if looked is None else looked.readers
+    readers = _dependants(entries, row.id) - going
     if readers:
         raise StillNeeded(row.name or row.id, sorted(str(entries[one].name or one) for one in readers))
-    hand_over_sequences(connection, row.id, new, takeover.columns)
+    if looked is None:
+        hand_over_sequences(connection, row.id, new, takeover.columns)
+    elif _defined(row) != _defined(looked.row) or numbers_of(connection, row.id) != looked.numbers:
+        raise TableAltered(row.id, row.version)
     if row.privileges:
         set_privileges(connection, undropped(connection, new), row.privileges)
     since = frontier_text(Antichain.of(lattice_of(connection, row.timeline), time))
     connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
-    drop_rows(connection, [row.id], now)
+    _drop(connection, {row.id, *going}, entries, now)
+
+
+def _defined(row: ObjectRow) -> ObjectRow:
+    """Returns a row without what is granted on its object."""
+    return replace(row, options={name: value for name, value in row.options.items() if name != PRIVILEGES})
 
 
 def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration, now: int) -> None:

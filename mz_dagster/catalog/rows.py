@@ -200,19 +200,6 @@ class NewObject:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
-    """Says that a table takes another's place: its name, from the time of its first batch on, and its sequences.
-
-    Attributes:
-        old: The other, which is dropped.
-        columns: The columns that take over the values of others, by those.
-    """
-
-    old: GlobalId
-    columns: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Alteration:
     """Says that a table is altered in place, from the time of a batch of its own on; or a source, at once.
 

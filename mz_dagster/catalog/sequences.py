@@ -61,6 +61,12 @@ class Sequences(Transactions):
             if not connection.execute(update(SEQUENCE).where(own).values(last=last)).rowcount:
                 raise UnknownObject(table, dropped=True)
 
+    def continue_numbers(self, old: GlobalId, new: GlobalId, columns: Mapping[str, str]) -> Mapping[str, int | None]:
+        """Lets columns of a table go on where those of another stand, by these; returns where all of the other's do."""
+        with self._database.write() as connection:
+            hand_over_sequences(connection, old, new, columns)
+            return numbers_of(connection, old)
+
     def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
         """Returns the last number that each sequence has handed out, None if none, by table and column."""
         with self._database.read() as connection:
@@ -74,6 +80,12 @@ def create_sequences(connection: Connection, table: GlobalId, columns: Collectio
         connection.execute(
             insert(SEQUENCE), [{"object": table, "column": one, "last": None} for one in sorted(columns)]
         )
+
+
+def numbers_of(connection: Connection, table: GlobalId) -> dict[str, int | None]:
+    """Returns the last number that each sequence of a table has handed out, None if none, by its column."""
+    rows = connection.execute(select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == table))
+    return {row.column: row.last for row in rows}
 
 
 def hand_over_sequences(connection: Connection, old: GlobalId, new: GlobalId, columns: Mapping[str, str]) -> None:

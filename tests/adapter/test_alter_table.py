@@ -17,11 +17,17 @@ from tests.opened import opened
 KILLS = {"append.before_reserve": False, "append.before_seal": False, "seal.in_transaction": False, "seal.sealed": True}
 
 
-def alter(root: str, kill: str) -> None:
+def alter(root: str, kill: str, in_block: bool) -> None:
     """Is the process: adds a column, and is killed."""
     with opened(Path(root)) as connection:
-        os.environ[VARIABLE] = kill
+        if not in_block:
+            os.environ[VARIABLE] = kill
+            connection.execute("ALTER TABLE t ADD COLUMN b serial")
+            return
+        connection.execute("BEGIN")
         connection.execute("ALTER TABLE t ADD COLUMN b serial")
+        os.environ[VARIABLE] = kill
+        connection.execute("COMMIT")
 
 
 def contents(connection: Connection) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -29,14 +35,21 @@ def contents(connection: Connection) -> tuple[list[str], list[tuple[object, ...]
     return [one[0] for one in cursor.description or ()], sorted(cursor.fetchall())
 
 
-@pytest.mark.parametrize("settings", ["", "[writes]\ninline_rows = 0\n"], ids=["inlined", "in files"])
-def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(tmp_path: Path, settings: str) -> None:
+@pytest.mark.parametrize(
+    ("settings", "in_block"),
+    [("", False), ("[writes]\ninline_rows = 0\n", False), ("", True)],
+    ids=["inlined", "in files", "in a block"],
+)
+def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(
+    tmp_path: Path, settings: str, in_block: bool
+) -> None:
     (tmp_path / "mz.toml").write_text(settings)
     with opened(tmp_path) as connection:
         connection.execute("CREATE TABLE t (a integer)")
         connection.execute("INSERT INTO t VALUES (1), (2)")
-        for kill, is_done in KILLS.items():
-            process = forks().Process(target=alter, args=(str(tmp_path), kill))
+        kills = {one: done for one, done in KILLS.items() if one.startswith("seal.") or not in_block}
+        for kill, is_done in kills.items():
+            process = forks().Process(target=alter, args=(str(tmp_path), kill, in_block))
             process.start()
             process.join(60)
             assert process.exitcode == -9

@@ -1,4 +1,4 @@
-"""Tables, views, indexes and types that a block creates and drops: for others once it commits, or not at all."""
+"""Tables, views, indexes and types that a block defines: for others once it commits, or not at all."""
 
 from __future__ import annotations
 
@@ -119,6 +119,9 @@ def test_of_two_blocks_that_take_a_name_one_commits(
         ("DROP TABLE mine", "25001"),
         ("CREATE TEMPORARY TABLE mine AS SELECT 1 AS a", "42P07"),
         ("ALTER TABLE read ADD COLUMN b integer", "25001"),
+        ("ALTER TABLE mine ADD COLUMN b integer", "25001"),
+        ("ALTER TABLE counted ALTER COLUMN a RESTART", "25001"),
+        ("ALTER TABLE counted ADD CHECK (a > 1)", "23514"),
         ("COMMENT ON TABLE read IS 'x'", "25001"),
         ("CREATE OR REPLACE VIEW reader AS SELECT a FROM read", "25001"),
         ("CREATE TABLE read (a integer)", "42P07"),
@@ -130,11 +133,13 @@ def test_what_a_block_cannot_define_it_refuses(sparkless: Connection, sql: str, 
     sparkless.execute("CREATE TABLE read (a integer)")
     sparkless.execute("CREATE VIEW reader AS SELECT a FROM read")
     sparkless.execute("CREATE SCHEMA there")
+    sparkless.execute("CREATE TABLE counted (a serial)")
+    sparkless.execute("INSERT INTO counted DEFAULT VALUES")
     sparkless.execute("CREATE TEMPORARY TABLE mine (a integer)")
     sparkless.execute("BEGIN")
     assert state(sparkless, sql) == sqlstate
     sparkless.execute("ROLLBACK")
-    assert names(sparkless) == ["read", "reader"]
+    assert names(sparkless) == ["counted", "counted_a_seq", "read", "reader"]
 
 
 TEMPORARY = (
@@ -238,6 +243,121 @@ def test_a_type_and_what_a_block_creates_of_it(two: tuple[Connection, Connection
         one.execute("CREATE TYPE size AS ENUM ('only')")
         assert rows(other, types) == [("size", "large"), ("size", "small")]
     assert rows(one, types) == rows(other, types) == [("size", "only")]
+
+
+ALTERED = (
+    "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 5",
+    "ALTER TABLE t RENAME COLUMN a TO d",
+    "INSERT INTO t (d) VALUES (3)",
+    "ALTER TABLE t DROP COLUMN b, ADD CONSTRAINT once UNIQUE (d)",
+    "CREATE INDEX t_c ON t (c)",
+    "UPDATE t SET c = 9 WHERE d = 1",
+)
+
+
+@pytest.fixture
+def altering(two: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
+    """Two sessions, and in the first a block that has altered a table of two rows, which is another for it alone."""
+    one, other = two
+    for sql in (
+        "CREATE TABLE t (id serial PRIMARY KEY, a integer, b text)",
+        "COMMENT ON COLUMN t.a IS 'a number'",
+        "CREATE INDEX t_a ON t (a)",
+        "COMMENT ON INDEX t_a IS 'by number'",
+        "CREATE INDEX t_b ON t (b)",
+        "INSERT INTO t (a) VALUES (1), (2)",
+        "BEGIN",
+        *ALTERED,
+    ):
+        one.execute(sql)
+    assert rows(one, "TABLE t") == [(1, 1, 9), (2, 2, 5), (3, 3, 5)]
+    assert rows(one, "SHOW INDEXES") == [("t_a", "t", "d"), ("t_c", "t", "c")]
+    assert rows(other, "TABLE t") == [(1, 1, None), (2, 2, None)]
+    assert rows(other, "SHOW INDEXES") == [("t_a", "t", "a"), ("t_b", "t", "b")]
+    return one, other
+
+
+def test_an_altered_table_is_another_for_others_once_its_block_commits(
+    altering: tuple[Connection, Connection],
+) -> None:
+    one, other = altering
+    assert state_in(one, "INSERT INTO t (d) VALUES (1)") == "23505"
+    other.execute("CREATE ROLE reader")
+    other.execute("GRANT SELECT ON t TO reader")
+    one.execute("COMMIT")
+    other.execute("INSERT INTO t (d) VALUES (4)")
+    assert rows(other, "TABLE t") == rows(one, "TABLE t") == [(1, 1, 9), (2, 2, 5), (3, 3, 5), (5, 4, 5)]
+    assert rows(other, "SHOW INDEXES") == [("t_a", "t", "d"), ("t_c", "t", "c")]
+    assert rows(other, "SELECT col_description('t'::regclass, 2), obj_description('t_a'::regclass)") == [
+        ("a number", "by number")
+    ]
+    assert rows(other, "SELECT has_table_privilege('reader', 't', 'SELECT')") == [(True,)]
+    assert state(other, "INSERT INTO t (d) VALUES (4)") == "23505"
+    assert [row.kind for row in one.engine.catalog.objects()].count("table") == 1
+
+
+def test_an_altered_table_is_what_it_was_if_its_block_rolls_back(altering: tuple[Connection, Connection]) -> None:
+    one, other = altering
+    one.execute("ROLLBACK")
+    one.execute("INSERT INTO t (a) VALUES (3)")
+    assert rows(other, "TABLE t") == rows(one, "TABLE t") == [(1, 1, None), (2, 2, None), (3, 3, None)]
+    assert rows(one, "SHOW INDEXES") == [("t_a", "t", "a"), ("t_b", "t", "b")]
+    with one.transaction():
+        one.execute("SAVEPOINT before")
+        one.execute("ALTER TABLE t ADD COLUMN c integer")
+        one.execute("ROLLBACK TO before")
+        one.execute("ALTER TABLE t DROP COLUMN b")
+        one.execute("SAVEPOINT dropped")
+        one.execute("DROP TABLE t")
+        one.execute("ROLLBACK TO dropped")
+    assert rows(other, "TABLE t") == [(1, 1), (2, 2), (3, 3)]
+    with one.transaction():
+        one.execute("ALTER TABLE t ADD COLUMN c integer")
+        one.execute("DROP TABLE t")
+    assert names(other) == []
+
+
+@pytest.mark.parametrize(
+    ("others", "sqlstate"),
+    [
+        ("INSERT INTO t (a) VALUES (4)", "40001"),
+        ("SELECT nextval('t_id_seq')", "40001"),
+        ("ALTER TABLE t ADD COLUMN z integer", "40001"),
+        ("COMMENT ON TABLE t IS 'theirs'", "40001"),
+        ("DROP TABLE t", "40001"),
+        ("CREATE VIEW v AS SELECT a FROM t", "2BP01"),
+        ("CREATE INDEX theirs ON t (id)", "2BP01"),
+    ],
+)
+def test_a_table_that_others_change_meanwhile_is_not_altered(
+    altering: tuple[Connection, Connection], others: str, sqlstate: str
+) -> None:
+    one, other = altering
+    other.execute(others)
+    before = names(other)
+    assert state(one, "COMMIT") == sqlstate
+    assert names(one) == names(other) == before
+
+
+def test_nothing_that_others_insert_into_an_empty_table_is_lost(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    one.execute("CREATE TABLE t (a integer)")
+    one.execute("BEGIN")
+    one.execute("ALTER TABLE t ADD COLUMN b integer")
+    other.execute("INSERT INTO t VALUES (1)")
+    assert state(one, "COMMIT") == "40001"
+    assert rows(one, "TABLE t") == [(1,)]
+    with one.transaction():
+        one.execute("DELETE FROM t")
+        one.execute("ALTER TABLE t ADD COLUMN b integer")
+    assert rows(other, "SELECT a, b FROM t") == []
+    one.execute("CREATE VIEW v AS SELECT a FROM t")
+    with one.transaction():
+        one.execute("DROP VIEW v")
+        one.execute("ALTER TABLE t RENAME COLUMN a TO c")
+        one.execute("CREATE VIEW v AS SELECT c AS a FROM t")
+        one.execute("INSERT INTO t VALUES (1, 2)")
+    assert rows(other, "TABLE v") == [(1,)]
 
 
 REBUILT = (

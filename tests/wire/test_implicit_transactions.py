@@ -231,8 +231,8 @@ def rows(connection: psycopg.Connection[Any], query: str) -> list[tuple[Any, ...
 def test_what_cannot_be_part_of_a_transaction_commits_what_is_before_it(ours: psycopg.Connection[Any]) -> None:
     for number, alone in enumerate(
         (
-            "CREATE TYPE mood AS ENUM ('sad', 'ok')",
-            "ALTER TABLE t ADD COLUMN b text",
+            "CREATE ROLE who",
+            "CREATE VIEW over AS SELECT a FROM t; ALTER TABLE t ADD COLUMN b text",
             "CREATE SCHEMA s; DROP SCHEMA s",
             "CREATE TEMP TABLE x (a integer); DROP TABLE k, x",
         ),
@@ -243,7 +243,7 @@ def test_what_cannot_be_part_of_a_transaction_commits_what_is_before_it(ours: ps
             ours.execute(text.encode())
         assert rows(ours, "SELECT max(a), min(a) FROM t") == [(number, 1)], alone
     assert rows(ours, "SELECT count(*) FROM pg_tables WHERE tablename IN ('k', 'x')") == [(0,)]
-    steps = ("INSERT INTO t VALUES (7)", "DROP TYPE mood", "INSERT INTO t VALUES (8)", "SELECT 1/0")
+    steps = ("INSERT INTO t VALUES (7)", "DROP ROLE who", "INSERT INTO t VALUES (8)", "SELECT 1/0")
     assert [one[2] for one in Client(ours.pgconn).pipeline(steps)[:4]] == [None, None, None, b"22012"]
     assert rows(ours, "SELECT max(a) FROM t") == [(7,)]
 

@@ -1,5 +1,10 @@
 """ALTER TABLE, in one transaction, with rows, name and sequences.
 
+In a transaction block a table gets another in its place, too, which the block reads and writes from then on, with
+indexes like those of before; it gets its name with all that the block has written, if the table and its sequences are
+by then what they were. What is computed from a table is bound to it, so one over which there is a view is not altered
+in a block, but dropped and created with its views, or altered outside.
+
 A table that nothing reads gets another in its place, which knows of its rows all that its definition says. One that is
 read is altered under its readers (`alter_in_place`). Either way the rows are read at one time, become what the actions
 make of them, are held against the constraints, and are sealed with the new definition; what was read has not changed by
@@ -26,26 +31,30 @@ from mz_dagster.adapter.alter_in_place import (
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.definition import typed_columns
-from mz_dagster.adapter.dml import Autocommit, DecidedWrite, check_not_null, read_and_append
+from mz_dagster.adapter.dml import Appender, Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
 from mz_dagster.adapter.hidden_tables import definition_of, hidden_table
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.sequence.defined import refuse_in_block
 from mz_dagster.adapter.sequence_calls import before
 from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import (
     COMMENTS,
     SCHEMA,
     Alteration,
     CollectionRow,
+    Looked,
     NewObject,
     ObjectRow,
     StillNeeded,
     TableAltered,
     Takeover,
 )
+from mz_dagster.formalism import GlobalId
 from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Map, Relation
 from mz_dagster.plan.semijoin import ONE_ROW
@@ -54,6 +63,7 @@ from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_default
+from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     InvalidParameterValue,
     UndefinedColumn,
@@ -62,20 +72,21 @@ from mz_dagster.sql.errors import (
     WrongColumnState,
     suggestion,
 )
-from mz_dagster.sql.schemas import last_of
+from mz_dagster.sql.schemas import last_of, written
 from mz_dagster.sql.statements import AlterAction
 from mz_dagster.sql.table_text import table_text
+from mz_dagster.sql.type_statements import label_text
 
 Row = tuple[Any, ...]
 
 
 def alter_table(context: Context, statement: AlterTable, _: Sequence[object]) -> Result:
     """Changes a table."""
-    _altered(context.peeks, context.names, statement, context.circumstances())
+    _altered(context, statement)
     return Result("ALTER TABLE")
 
 
-def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: Circumstances) -> None:
+def _altered(context: Context, statement: AlterTable) -> None:
     """Changes a table.
 
     Raises:
@@ -84,7 +95,9 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
         CheckViolation: A row makes a condition false.
         UniqueViolation: Two rows are equal in a key.
         WriteContended: Others wrote it again and again, until the deadline; nothing was changed.
+        NoPartOfBlock: A block is open, and something but indexes depends on it, or it is the session's own.
     """
+    names, block = context.names, context.variables.transaction
     try:
         row = names.object(statement.name, "table")
     except UndefinedTable:
@@ -93,6 +106,7 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
             return
         raise
     if statement.actions[0].kind == "restart":
+        refuse_in_block(names, "ALTER TABLE ... RESTART", "Execute it before BEGIN, or call setval().")
         _restart(names, row, statement.actions[0])
         return
     (current,) = parse(row.sql)
@@ -103,8 +117,11 @@ def _altered(peeks: Peeks, names: Names, statement: AlterTable, circumstances: C
     if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
     altered.definition.columns = list(typed_columns(altered.definition.columns, types)[0])
-    alteration = _Alteration(peeks, names, row, altered, circumstances)
-    if readers_of(names.engine, row.id):
+    alteration = _Alteration(context.peeks, names, row, altered, context.circumstances())
+    if block is not None:
+        for sql in alteration.carry_out_in_block(block, current.timeline):
+            context.sequence(parse(sql)[0], ())
+    elif readers_of(names.engine, row.id):
         alteration.carry_out_in_place(statement, current)
     else:
         alteration.carry_out(current.timeline)
@@ -149,13 +166,69 @@ class _Alteration:
         is_temporary = self.names.is_temporary(row.id)
         if is_temporary:
             (new,) = self.names.kept([new])
+        name, takeover = None if is_temporary else row.name, Takeover(row.id, self.altered.renamed)
         try:
             with hidden_table(engine, new) as table:
-                self._fill(replace(table, name=row.name), None if is_temporary else row.name)
+                self._fill(replace(table, name=row.name), Autocommit(engine), takeover, name)
         except StillNeeded:  # somebody has just created it
             raise TableAltered(row.id, row.version) from None
         if is_temporary:
             self.names.adopt(str(row.name), table.id)
+
+    def carry_out_in_block(self, block: Transaction, timeline: str | None) -> list[str]:
+        """Has another table be in the place of the table for a block, and for all once that commits.
+
+        Returns:
+            The statements that create the indexes that it is to have.
+        """
+        names, row, defined = self.names, self.row, block.defined
+        catalog = names.engine.catalog
+        if names.is_temporary(row.id):
+            refuse_in_block(names, "ALTER of a temporary table", "Alter it before BEGIN.")
+        indexes, readers = self._indexes(block)
+        (new,) = names.kept([self._new(timeline)])
+        (table,) = catalog.create_objects([new])
+        numbers = catalog.continue_numbers(row.id, table.id, self.altered.renamed)
+        takeover = block.takeover_of(row.id)
+        if not defined.has_made(row.id):
+            looked = Looked(catalog.object(row.id), numbers, frozenset(readers))
+            takeover = Takeover(row.id, self.altered.renamed, looked)
+        for id in (*indexes, row.id):
+            defined.drop(id)
+        defined.create(str(row.name), table.id)
+        self._fill(replace(table, name=row.name), block, takeover, None)
+        return [text for texts in indexes.values() for text in texts]
+
+    def _indexes(self, block: Transaction) -> tuple[dict[GlobalId, list[str]], list[GlobalId]]:
+        """Returns what creates each index of the table on the other, if it can be, and all that goes with the table.
+
+        Raises:
+            NoPartOfBlock: It is not only indexes.
+        """
+        names, engine, row, defined = self.names, self.names.engine, self.row, block.defined
+        found: dict[GlobalId, list[str]] = {}
+        going = []
+        for one in map(names.as_named, readers_of(engine, row.id)):
+            is_gone = defined.is_gone(one.id)
+            if one.kind not in ("index", "arrangement") and not is_gone:
+                refuse_in_block(
+                    names,
+                    f'ALTER TABLE of "{row.name}", over which there is {one.kind} "{called(one)}",',
+                    f"Execute it before BEGIN; or DROP {one.kind.upper()} first, and create it again behind.",
+                    detail="It is bound to the table, in whose place the transaction would put another.",
+                )
+            going.append(one.id)
+            if one.kind != "index" or is_gone or one.name is None:
+                continue
+            key = [row.relation_type.names[place] for place in engine.definitions.definition_of(one).key]
+            found[one.id] = []
+            if all(column in self.altered.renamed for column in key):
+                name = quoted(last_of(one.schema, one.name))
+                columns = ", ".join(quoted(self.altered.renamed[column]) for column in key)
+                found[one.id].append(f"CREATE INDEX {name} ON {written(row.schema, str(row.name))} ({columns})")
+                if said := one.comments.get(""):
+                    found[one.id].append(f"COMMENT ON INDEX {written(one.schema, one.name)} IS {label_text(said)}")
+        return found, going
 
     def _text(self, timeline: str | None, retain_history_ms: int | None) -> str:
         """Returns the table's definition from here on."""
@@ -182,8 +255,8 @@ class _Alteration:
             new, name=self.row.name, tags=self.row.tags, options=options, dependencies={**in_schema, **new.dependencies}
         )
 
-    def _fill(self, table: ObjectRow, name: str | None) -> None:
-        """Seals the rows that the table has from here on, and with them all else."""
+    def _fill(self, table: ObjectRow, appender: Appender, takeover: Takeover | None, name: str | None) -> None:
+        """Appends the rows that the table has from here on, and with them all else."""
         engine, peeks, old = self.names.engine, self.peeks, self.row
         plan = peeks.planned(engine.definitions.item(old.id, old.version).relation())
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
@@ -202,9 +275,9 @@ class _Alteration:
             check_not_null(now.shown, str(old.name), rows)
             enforcement.enforce_among(rows, read)
             updates = [(one, 1) for one in rows]
-            return DecidedWrite(updates, reads, write_at, name=name, takeover=Takeover(old.id, self.altered.renamed))
+            return DecidedWrite(updates, reads, write_at, name=name, takeover=takeover)
 
-        read_and_append(Autocommit(engine), table.id, decide)
+        read_and_append(appender, table.id, decide)
 
     def carry_out_in_place(self, statement: AlterTable, current: CreateTable) -> None:
         """Gives the table another shape under what reads it.

@@ -10,12 +10,18 @@ from mz_dagster.sql import Name
 from mz_dagster.sql.errors import UndefinedTable, UndefinedType
 
 
-def refuse_in_block(names: Names, what: str, hint: str = "Execute it before BEGIN, or commit first.") -> None:
+def refuse_in_block(
+    names: Names,
+    what: str,
+    hint: str = "Execute it before BEGIN, or commit first.",
+    *,
+    detail: str = "Others would see what it defines before the transaction commits.",
+) -> None:
     """Raises NoPartOfBlock if a transaction block is open."""
     if names.block() is not None:
         raise NoPartOfBlock(
             f"{what} cannot run inside a transaction block",
-            detail="Others would see what it defines before the transaction commits.",
+            detail=detail,
             hint=hint,
         )
 

@@ -1,0 +1,43 @@
+"""Tables that take others' places.
+
+Attributes of the other go over in the transaction that drops it. Who made the new one up long before that, as a block
+does, says what the other was then: if that has changed, nothing is taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mz_dagster.catalog.rows import ObjectRow
+from mz_dagster.formalism import GlobalId
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What a table was when another was made for its place.
+
+    Attributes:
+        row: The table.
+        numbers: Where its sequences stood, by their columns; those of the other go on behind them already.
+        readers: What depended on it and goes with it, directly or not.
+    """
+
+    row: ObjectRow
+    numbers: Mapping[str, int | None]
+    readers: frozenset[GlobalId]
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """Says that a table takes another's place: its name, from the time of its first batch on, and its sequences.
+
+    Attributes:
+        old: The other, which is dropped.
+        columns: The columns that take over the values of others, by those.
+        looked: What the other has to be still; None if it is anything that nothing depends on.
+    """
+
+    old: GlobalId
+    columns: Mapping[str, str]
+    looked: Looked | None = None
