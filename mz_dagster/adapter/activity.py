@@ -16,6 +16,7 @@ from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from mz_dagster.adapter.advisory_locks import AdvisoryLocks
+from mz_dagster.adapter.row_locks import RowLocks
 from mz_dagster.adapter.wire_client import WireClient
 from mz_dagster.clock import Clock
 from mz_dagster.compute import StepReport
@@ -130,10 +131,12 @@ class Activity:
 
     Attributes:
         advisory_locks: The locks that sessions agree on.
+        row_locks: What blocks have locked.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.advisory_locks = AdvisoryLocks()
+        self.row_locks = RowLocks()
         self._clock = clock
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)

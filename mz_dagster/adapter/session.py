@@ -24,6 +24,7 @@ from mz_dagster.adapter.prepared_statements import UndefinedStatement
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context, command
 from mz_dagster.adapter.sequence.insert import insert_many
+from mz_dagster.adapter.sequence.locking import with_rows_locked
 from mz_dagster.adapter.sequence.prepare import find
 from mz_dagster.adapter.sequence.select import reads_of
 from mz_dagster.adapter.sequence.statements import STATEMENTS, Effect
@@ -300,7 +301,14 @@ class Session:
         sequenced, context = STATEMENTS[type(statement)], self._context
         if sequenced.effect is Effect.BOUNDS:
             return sequenced.carry_out(context, statement, parameters)
-        return self._carried_out(statement, lambda: sequenced.carry_out(context, statement, parameters), parameters)
+
+        def carry_out() -> Result:
+            return sequenced.carry_out(context, statement, parameters)
+
+        def carry_out_locking() -> Result:
+            return with_rows_locked(context, statement, parameters, carry_out)
+
+        return self._carried_out(statement, carry_out_locking if statement.locks else carry_out, parameters)
 
     def _carried_out(
         self, statement: Statement, carry_out: Callable[[], Result], parameters: Sequence[object] | None = None

@@ -9,6 +9,7 @@ commits (items 114 to 123):
               what a view that is computed from such a table contains is computed from its query
     commit    one seal of a batch for each table at w, which expects that nothing of what was read, by any statement of
               the block, has changed in (r, w]: so the block is as if it had happened at w alone
+    locks     nor has what it has locked, also if it writes nothing: then w is when it ends
 
 So there are no anomalies but that a commit may fail, with 40001, because somebody else wrote what the block has read.
 What only writes, without looking, never does. A block that has done nothing for longer than its session allows
@@ -28,7 +29,7 @@ and is a transaction of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -179,6 +180,7 @@ class Transaction:
         self._timeline: str | None = None
         self._time: int | None = None
         self._read: set[GlobalId] = set()
+        self._locked: set[GlobalId] = set()
         self._written: dict[GlobalId, _Written] = {}
         self.defined = BlockDefinitions()
         self._savepoints: list[_Savepoint] = []
@@ -311,6 +313,34 @@ class Transaction:
         """Notes what a statement has read, which the commit will expect unchanged."""
         self._read.update(collections)
 
+    def lock(self, tables: Collection[GlobalId], *, shared: bool, anyway: bool) -> GlobalId | None:
+        """Has the commit expect that nobody has written tables since they were read, whatever the block writes.
+
+        Args:
+            tables: The tables.
+            shared: Whether other blocks may lock them in this way, too.
+            anyway: Whether to lock them whatever others have locked.
+
+        Returns:
+            A table that another block of this server has locked, and then nothing was done; None if there is none.
+
+        Raises:
+            SerializationFailure: One was written since the block has read.
+        """
+        locks = self.engine.activity.row_locks
+        if not self._locked:
+            self._held.callback(locks.give_back, self)
+        other = locks.take(self, tables, shared=shared, anyway=anyway)
+        if other is not None:
+            return other
+        self._locked.update(tables)
+        if self._time is not None and self._timeline is not None:
+            locked = ReadSet(self._time, frozenset(tables))
+            changed = self.engine.catalog.read_changed(locked, self.engine.catalog.read_ts(self._timeline))
+            if changed is not None:
+                raise self._changed(changed.collection)
+        return None
+
     @property
     def written(self) -> frozenset[GlobalId]:
         """The tables to which it will write updates."""
@@ -404,7 +434,8 @@ class Transaction:
         """
         try:
             tables = {id: one for id, one in self._written.items() if one.writes and not self.defined.is_gone(id)}
-            if tables:
+            locks = self._time is not None and bool(self._locked)
+            if tables or locks:
                 self._seal(tables)
             elif self.defined:
                 self.engine.catalog.seal([], **self._definitions({}))
@@ -432,7 +463,10 @@ class Transaction:
         engine, timeline = self.engine, self._timeline
         assert timeline is not None
         catalog, ttl_ms = engine.catalog, engine.project.lease_ms
-        reads = None if self._time is None or not self._read else ReadSet(self._time, frozenset(self._read))
+        reads = None
+        if self._time is not None and self._read | self._locked:
+            expected = self._read | self._locked if tables or self.defined else self._locked
+            reads = ReadSet(self._time, frozenset(expected))
         restarts = [id for id, one in tables.items() if one.restarts]
         takeovers = {id: one.takeover for id, one in tables.items() if one.takeover is not None}
         for _ in write_attempts(engine.project, engine.clock):

@@ -50,6 +50,7 @@ from mz_dagster.sql.binder import (
 from mz_dagster.sql.constraints import TableConstraints
 from mz_dagster.sql.finishing import RowSetFinishing, ordered_rows
 from mz_dagster.sql.lexer import same_tokens, split
+from mz_dagster.sql.row_lock import RowLock
 from mz_dagster.sql.session_statements import (
     Begin,
     CloseCursor,
@@ -60,6 +61,7 @@ from mz_dagster.sql.session_statements import (
     Execute,
     Explain,
     Fetch,
+    LockTable,
     Prepare,
     ReleaseSavepoint,
     ResetAll,
@@ -176,6 +178,7 @@ __all__ = [
     "Files",
     "Iceberg",
     "Insert",
+    "LockTable",
     "Maintenance",
     "Name",
     "OnConflict",
@@ -185,6 +188,7 @@ __all__ = [
     "ResetAll",
     "Rollback",
     "RollbackTo",
+    "RowLock",
     "RowSetFinishing",
     "Savepoint",
     "Select",

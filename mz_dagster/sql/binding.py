@@ -313,7 +313,7 @@ _CLAUSES: dict[str, tuple[str, str | None]] = {
     "order": ("ORDER BY here", "Rows of a collection have no order; only a one-off SELECT orders its result."),
     "limit": ("LIMIT here", None),
     "offset": ("OFFSET here", None),
-    "locks": ("a row lock", "Reads never lock."),
+    "locks": ("a row lock here", "What is defined locks nothing: lock where it is read."),
     "laterals": ("LATERAL VIEW", "PostgreSQL has no such clause."),
     "sample": ("TABLESAMPLE", "A sample is not a function of the collection."),
     "into": ("INTO", "A SELECT creates nothing."),

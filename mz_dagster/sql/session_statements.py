@@ -40,6 +40,15 @@ class Declare(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class LockTable(Statement):
+    """`LOCK [TABLE] name, ... [IN mode MODE] [NOWAIT]`; the mode is in capitals."""
+
+    names: tuple[Name, ...]
+    mode: str
+    nowait: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fetch(Statement):
     """`FETCH` or `MOVE`.
 

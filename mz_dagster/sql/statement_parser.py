@@ -9,6 +9,7 @@ with its position.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from mz_dagster.sql.altering import parse_alter_table
 from mz_dagster.sql.check_statement import parse_create_check
@@ -36,6 +37,8 @@ from mz_dagster.sql.role_statements import (
     parse_drop_role,
     parse_grant,
 )
+from mz_dagster.sql.row_lock import RowLock
+from mz_dagster.sql.row_lock_clauses import without_row_locks
 from mz_dagster.sql.session_statements import Explain, Prepare, Show, ShowSetting
 from mz_dagster.sql.setting_statement import (
     parse_deallocate,
@@ -77,6 +80,7 @@ from mz_dagster.sql.table_statement import parse_create_table
 from mz_dagster.sql.transaction_statements import (
     parse_begin,
     parse_commit,
+    parse_lock_table,
     parse_release,
     parse_rollback,
     parse_savepoint,
@@ -129,9 +133,12 @@ def parse(text: str) -> tuple[Statement, ...]:
 def parse_statement(text: str, fragment: Fragment) -> Statement:
     """Returns the statement that is a part of `text`, which must not be empty; as `parse`."""
     cursor = TokenCursor(text, fragment.tokens, fragment.tokens[-1].end)
+    locks: tuple[RowLock, ...] = ()
+    if cursor.current.is_symbol("(") or cursor.sees("select|with|insert|update|delete"):
+        cursor, locks = without_row_locks(cursor)
     statement = _statement(cursor)
     cursor.expects_end()
-    return statement
+    return replace(statement, locks=locks) if locks else statement
 
 
 def _statement(cursor: TokenCursor) -> Statement:
@@ -629,6 +636,7 @@ _RULES: dict[str, Callable[[TokenCursor, Common], Statement]] = {
     "show": _show,
     "begin": parse_begin,
     "start": parse_begin,
+    "lock": parse_lock_table,
     "commit": parse_commit,
     "end": parse_commit,
     "rollback": parse_rollback,
@@ -647,5 +655,4 @@ _REFUSED = {
     "reindex": "Indexes are maintained: there is nothing to build again.",
     "cluster": "CREATE INDEX decides how a collection is laid out.",
     "checkpoint": "What is sealed is on the disk.",
-    "lock": "Transactions are ordered by their times.",
 }

@@ -12,6 +12,7 @@ from typing import Literal
 
 from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.types import ScalarType
+from mz_dagster.sql.row_lock import RowLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +196,13 @@ class Statement:
         text: The user's own text, without the semicolon and surrounding space.
         offset: Where it starts in the text that was parsed.
         parameters: How many `?` it has.
+        locks: What its queries lock of the rows that they read.
     """
 
     text: str
     offset: int
     parameters: int
+    locks: tuple[RowLock, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

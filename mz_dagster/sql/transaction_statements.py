@@ -13,6 +13,7 @@ from mz_dagster.sql.options import Common
 from mz_dagster.sql.session_statements import (
     Begin,
     Commit,
+    LockTable,
     ReleaseSavepoint,
     Rollback,
     RollbackTo,
@@ -20,6 +21,7 @@ from mz_dagster.sql.session_statements import (
     SetTransaction,
     TransactionModes,
 )
+from mz_dagster.sql.statements import Name
 
 #: What the levels that can be named are served by.
 ISOLATION_LEVELS = {
@@ -51,6 +53,31 @@ def parse_set_transaction(cursor: TokenCursor, common: Common) -> SetTransaction
     if cursor.current.kind is TokenKind.END:
         raise cursor.unexpected("ISOLATION LEVEL, READ ONLY or READ WRITE")
     return SetTransaction(*common, _modes(cursor), of_session)
+
+
+#: The modes of LOCK TABLE.
+_LOCK_MODES = (
+    "access share", "row share", "row exclusive", "share update exclusive", "share row exclusive", "share", "exclusive",
+    "access exclusive",
+)  # fmt: skip
+
+
+def parse_lock_table(cursor: TokenCursor, common: Common) -> LockTable:
+    """Moves past `LOCK [TABLE] [ONLY] name, ... [IN mode MODE] [NOWAIT]`."""
+    cursor.advance()
+    cursor.accepts("table")
+    names: list[Name] = []
+    while not names or cursor.accepts_symbol(","):
+        cursor.accepts("only")
+        names.append(cursor.name())
+    mode = "access exclusive"
+    if cursor.accepts("in"):
+        said = next((one for one in _LOCK_MODES if cursor.accepts(*one.split())), None)
+        if said is None:
+            raise cursor.unexpected("the mode of a lock")
+        mode = said
+        cursor.expects("mode")
+    return LockTable(*common, tuple(names), mode.upper(), cursor.accepts("nowait"))
 
 
 def parse_commit(cursor: TokenCursor, common: Common) -> Commit:

@@ -7,7 +7,6 @@ from tests.sql.project import bind
 
 REFUSED = [
     ("SELECT * FROM t TABLESAMPLE SYSTEM (10)", 17, "TABLESAMPLE"),
-    ("SELECT a FROM t FOR UPDATE", 17, "row lock"),
     ("SELECT array_agg(x.a) FROM (SELECT a FROM t ORDER BY b) x, v", 45, "beside array_agg()"),
     ("SELECT ARRAY(SELECT x.a FROM (SELECT a FROM t ORDER BY b) x JOIN v ON true)", 47, "beside ARRAY()"),
     ("SELECT string_agg(c, ',') FROM v LEFT JOIN (SELECT c FROM t ORDER BY b) x ON true", 61, "beside string_agg()"),

@@ -22,6 +22,7 @@ from mz_dagster.adapter.sequence.delete import delete
 from mz_dagster.adapter.sequence.drop import drop
 from mz_dagster.adapter.sequence.explain import explain
 from mz_dagster.adapter.sequence.insert import insert
+from mz_dagster.adapter.sequence.locking import lock_table
 from mz_dagster.adapter.sequence.refresh import maintain, refresh
 from mz_dagster.adapter.sequence.roles import change_roles
 from mz_dagster.adapter.sequence.select import select
@@ -64,6 +65,7 @@ from mz_dagster.sql import (
     Explain,
     Fetch,
     Insert,
+    LockTable,
     Maintenance,
     Prepare,
     Refresh,
@@ -145,6 +147,7 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.OF_SESSION, explain, Explain),
     **_of(Effect.READS, cursors.declare, Declare),
     **_of(Effect.READS, select, Select),
+    **_of(Effect.READS, lock_table, LockTable),
     **_of(Effect.READS, subscribe, Subscribe),
     **_of(Effect.READS, copy.copy_to_client, CopyToClient),
     **_of(Effect.READS, copy.copy_to_file, CopyToFile),
