@@ -12,7 +12,16 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from mz_dagster.adapter import BadProjectFile, Engine, Project, RowCount, apply_changes, errors_written, rows_at
+from mz_dagster.adapter import (
+    BadProjectFile,
+    Engine,
+    Project,
+    RowCount,
+    SecondRunner,
+    apply_changes,
+    errors_written,
+    rows_at,
+)
 from mz_dagster.adapter.setting_values import engine_setting_of
 from mz_dagster.catalog import CollectionRow
 from mz_dagster.compute import CollectionStep, Outcome, StepReport
@@ -55,6 +64,9 @@ __all__ = ["NAME_KEY", "MzResource", "StepResult", "summary"]
 #: How many texts of errors of the data a step's log shows for a collection.
 _ERRORS = 3
 
+
+#: For how long a run waits for whoever leads its timeline, how often it looks, and how often it says so, in seconds.
+_LEADER_DEADLINE_S, _LOOK_S, _TELL_EVERY_S = 600, 0.2, 60
 
 #: What a step yields: an asset that is readable at the run's ticks; in a run of checks alone, what one of them says.
 StepResult = dg.MaterializeResult[None] | dg.AssetCheckResult
@@ -126,6 +138,9 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         newest is told what the step did, so that sums over partitions are right. An asset that did not get to the
         newest one is materialized at those that can be read.
 
+        While another process leads the timeline, a run waits for it, ten minutes at most; what that one has completed
+        is not stepped again. So runs of one timeline may be started at once, as a backfill does.
+
         A run without ticks, as `dagster job execute` makes one, asks the sources what is new and steps to the newest
         tick. Its materializations are those of the ticks that it closed, and no result is yielded, which would be of no
         tick: what else is in its job and depends on an asset is skipped.
@@ -134,6 +149,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         is complete at.
 
         Raises:
+            SecondRunner: Another process led the timeline for all that time.
             dagster.Failure: A blocking check does not hold; or a collection failed, as its check `goes_on` and those of
                 its dependants say. Those that finished are materialized all the same, and a run of the same ticks goes
                 on with the others only.
@@ -160,10 +176,11 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 checked = frozenset(row.id for row in engine.catalog.objects("check") if row.timeline == timeline)
                 only = selected | (engine.graph(timeline).upstream(selected | checked) - frozenset(assets.values()))
             with reported_to(Lines(context.log.info)):
-                report = engine.step(timeline, ticks[-1], only=only, progress=context.log.info)
-            context.log.info(summary(report))
+                report = _stepped(context, engine, timeline, ticks[-1], only)
             rows = {row.id: row for row in engine.catalog.collections(timeline)}
-            _warn_of_errors(context, engine, rows, report)
+            if report is not None:
+                context.log.info(summary(report))
+                _warn_of_errors(context, engine, rows, report)
             checks = FrontierChecks(engine, engine.graph(timeline), rows, ticks[-1], before)
             said = _data_checks(engine, timeline, specs.values(), ticks[-1], context.selected_asset_check_keys)
             closed_of = {id: [tick for tick in ticks if not rows[id].upper.less_equal(tick)] for id in ids.values()}
@@ -172,9 +189,8 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             for key, id in ids.items():
                 closed = closed_of[id]
                 is_whole = asked is not None and closed == ticks
-                self._report(
-                    context, engine, key, rows[id], report.of_object(id), closed, counts.get(id), is_whole=is_whole
-                )
+                step = None if report is None else report.of_object(id)
+                self._report(context, engine, key, rows[id], step, closed, counts.get(id), is_whole=is_whole)
                 wanted = {one.name for one in context.selected_asset_check_keys if one.asset_key == key}
                 found = list(checks.results(key, id, wanted if closed == ticks else wanted & {GOES_ON}))
                 found += said.get(key, []) if closed == ticks else []
@@ -185,7 +201,8 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                     yield dg.MaterializeResult(asset_key=key, check_results=found)
                 else:
                     yield from found
-        _raise_failures(report)
+        if report is not None:
+            _raise_failures(report)
         _raise_held_up([one for found in said.values() for one in found])
 
     def _report(
@@ -194,7 +211,7 @@ class MzResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         engine: Engine,
         key: dg.AssetKey,
         row: CollectionRow,
-        step: CollectionStep,
+        step: CollectionStep | None,
         closed: Sequence[int],
         counted: RowCount | None,
         *,
@@ -246,6 +263,31 @@ def _newest_ticks(context: dg.AssetExecutionContext, engine: Engine, timeline: s
     if new := missing_partitions(context.instance, engine, timeline, ticks):
         context.instance.add_dynamic_partitions(partitions_of(engine.project, timeline).name or "", new)
     return ticks
+
+
+def _stepped(
+    context: dg.AssetExecutionContext, engine: Engine, timeline: str, tick: int, only: frozenset[GlobalId] | None
+) -> StepReport | None:
+    """Steps to a tick once nobody else leads the timeline; None if whoever led it has completed all of it there."""
+    clock = engine.clock
+    until = clock.monotonic_ms() + 1000 * _LEADER_DEADLINE_S
+    tell_at = clock.monotonic_ms()
+    while True:
+        try:
+            return engine.step(timeline, tick, only=only, progress=context.log.info)
+        except SecondRunner as error:
+            rows = [row for row in engine.catalog.collections(timeline) if only is None or row.id in only]
+            if not any(row.upper.less_equal(tick) for row in rows):
+                context.log.info(
+                    f"{error.message}, and all is complete at {partition_key(tick)}: nothing is left to do"
+                )
+                return None
+            if clock.monotonic_ms() >= until:
+                raise
+            if clock.monotonic_ms() >= tell_at:  # again and again, since a run that says nothing counts as lost
+                context.log.info(f"{error.message}; waiting for it")
+                tell_at += 1000 * _TELL_EVERY_S
+        clock.sleep(_LOOK_S)
 
 
 def _checked(

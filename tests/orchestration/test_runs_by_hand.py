@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
 
 import dagster as dg
+import pytest
 
 from mz_dagster import Project, build_frontier_sensor, build_mz_asset_checks, step_selection
-from mz_dagster.adapter import Engine, Session
-from mz_dagster.orchestration import partition_key, partitions_of
+from mz_dagster.adapter import Engine, SecondRunner, Session
+from mz_dagster.compute import StepReport
+from mz_dagster.orchestration import partition_key, partitions_of, resource
 from mz_dagster.orchestration.drive import drive
 
 
@@ -52,6 +56,50 @@ def test_a_run_without_a_tick_steps_to_the_newest(
 
     # Nothing is new: the newest tick is told once more.
     assert materialized(execute(defs, instance)) == {key: [partition_key(3000)] for key in every}
+
+
+def test_a_run_waits_for_whoever_leads_and_does_what_that_one_left(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several runs may be started at once, by a backfill or by hand: each that comes later was a failure."""
+    arrive(quiet, 1000)
+    engine.poll("feed")
+    every = ("a", "b", "doubled")
+    refused: list[SecondRunner] = []
+    step = Engine.step
+    with ExitStack() as leading:
+        leading.enter_context(engine.lead("feed"))
+
+        def tried(self: Engine, *arguments: Any, **options: Any) -> StepReport:
+            try:
+                return step(self, *arguments, **options)
+            except SecondRunner as error:
+                refused.append(error)
+                leading.close()
+                raise
+
+        monkeypatch.setattr(Engine, "step", tried)
+        assert materialized(execute(defs, instance)) == {key: [partition_key(1000)] for key in every}
+    assert len(refused) == 1
+    assert sorted(Session(engine).execute("SELECT two FROM doubled").rows) == [(2000,)]
+    said = [one.user_message for one in instance.all_logs(instance.get_runs(limit=1)[0].run_id)]
+    assert 'timeline "feed" is led by a session; waiting for it' in said
+
+    # What is complete needs no lead: one that drives the timeline for ever keeps no run waiting.
+    with engine.lead("feed"):
+        assert materialized(execute(defs, instance)) == {key: [partition_key(1000)] for key in every}
+    assert len(refused) == 2
+    assert not instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+
+
+def test_a_run_that_waits_in_vain_fails_with_who_leads(
+    quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "_LEADER_DEADLINE_S", 0)
+    arrive(quiet, 1000)
+    engine.poll("feed")
+    with engine.lead("feed"), pytest.raises(SecondRunner, match='timeline "feed" is led by a session'):
+        execute(defs, instance)
 
 
 def test_only_what_is_selected_is_stepped(
