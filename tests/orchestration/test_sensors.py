@@ -321,10 +321,13 @@ def test_a_run_whose_worker_was_killed_with_its_launcher_is_ended(
     look: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else it would be there for ever, and hold its place in a queue with limits."""
+    """Else it would be there for ever, and hold its place in a queue with limits and its slot of a pool."""
     mint(1000)
     tags = look().run_requests[0].tags
     run = instance.create_run_for_job(defs.resolve_job_def("step"), tags=tags, status=was)
+    pools = instance.event_log_storage
+    pools.set_concurrency_slots("spark", 1)
+    assert pools.claim_concurrency_slot("spark", run.run_id, "step").is_claimed
     engine.catalog.lead("feed", runs.holder_of(run.run_id), 60_000)
     assert "is live" in look().skip_message
     if here:
@@ -340,6 +343,7 @@ def test_a_run_whose_worker_was_killed_with_its_launcher_is_ended(
     assert ended is not None
     assert ended.status == becomes
     assert (runs.KILLED_TAG in ended.tags) is here
+    assert not pools.get_concurrency_info("spark").claimed_slots
 
 
 def test_a_source_that_cannot_be_polled_stays_behind_alone_and_its_check_says_so_until_it_heals(
