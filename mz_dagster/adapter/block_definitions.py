@@ -122,6 +122,15 @@ class BlockDefinitions:
         self.named, self.dropped, self.renamed = dict(saved.named), saved.dropped, dict(saved.renamed)
         self.temporary = dict(saved.temporary)
 
+    def drop_gone(self, catalog: Catalog) -> frozenset[GlobalId]:
+        """Drops what was made and is gone again, so that the commit can drop what that depends on; returns the ids."""
+        gone = [id for id in reversed(self._made) if self.is_gone(id)]
+        for id in gone:
+            with suppress(Error):
+                catalog.drop_object(id)
+                self._made.remove(id)
+        return frozenset(gone)
+
     def commit(self) -> None:
         """Gives the session the temporary objects: the block has committed."""
         for name, id in self.temporary.items():

@@ -434,6 +434,7 @@ class Transaction:
         """
         try:
             tables = {id: one for id, one in self._written.items() if one.writes and not self.defined.is_gone(id)}
+            self._read -= self.defined.drop_gone(self.engine.catalog)
             locks = self._time is not None and bool(self._locked)
             if tables or locks:
                 self._seal(tables)

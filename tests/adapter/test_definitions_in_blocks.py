@@ -238,6 +238,7 @@ def test_a_type_and_what_a_block_creates_of_it(two: tuple[Connection, Connection
     assert rows(other, types) == [("size", "large"), ("size", "small")]
     assert rows(other, "TABLE made") == [("large", ["small"])]
     with one.transaction():
+        one.execute("ALTER TABLE made ADD COLUMN more integer")
         one.execute("DROP TABLE made")
         one.execute("DROP TYPE size")
         one.execute("CREATE TYPE size AS ENUM ('only')")
