@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, Gathered, Staged, TopRows, Windowed
-from mz_dagster.plan.relation import Aggregate, ColumnOrder, FrameUnit, WindowFunction
+from mz_dagster.plan.relation import Aggregate, ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFunction
 from tests.compute.contents import Content, Exact, Row, Update, clean, exact, is_error
 
 NEGATIVE = ("error", "XX001 a row has a negative multiplicity")
@@ -95,20 +95,32 @@ def stage(node: Staged, content: Content, *, last: bool) -> Content:
 
 
 def _said(function: WindowFunction, rows: Sequence[Row], place: int) -> Any:
-    """Returns what a window function says of a row; its frame is rows before it, and itself."""
+    """Returns what a window function says of a row; its frame is of rows between two distances."""
     match function.name:
         case "row_number":
             return place + 1
-        case "lag":
-            return rows[place - 1][function.arguments[0]] if place else None
-        case "sum":
+        case "lag" | "lead":
+            value, *rest = function.arguments
+            steps = rows[place][rest[0]] if rest else 1
+            other = place + (steps if function.name == "lead" else -steps)
+            if 0 <= other < len(rows):
+                return rows[other][value]
+            return rows[place][rest[1]] if len(rest) > 1 else None
+        case "sum" | "count" | "nth_value":
             frame = function.frame
             assert frame is not None
             assert frame.unit is FrameUnit.ROWS
-            assert frame.start.offset is not None
-            before = cast(int, frame.start.offset.value)
-            seen = [row[function.arguments[0]] for row in rows[max(place - before, 0) : place + 1]]
-            return sum(one for one in seen if one is not None) if any(one is not None for one in seen) else None
+            places = range(max(place + _steps(frame.start), 0), min(place + _steps(frame.end) + 1, len(rows)))
+            with_own = frame.exclusion is FrameExclusion.NO_OTHERS
+            seen = [rows[one][function.arguments[0]] for one in places if with_own or one != place]
+            known = [one for one in seen if one is not None]
+            match function.name:
+                case "count":
+                    return len(known)
+                case "sum":
+                    return sum(known) if known else None
+            nth = rows[place][function.arguments[1]]
+            return seen[nth - 1] if nth <= len(seen) else None
     raise NotImplementedError(function.name)
 
 
@@ -209,3 +221,8 @@ def check_levels(node: Staged, state: Content, arity: int) -> None:
                     made = Counter({(*row, *(None,) * extra): n for row, n in made.items()})
                 above[bucket % widths[level + 1]].update(made)
         assert {b: clean(c) for b, c in above.items() if clean(c)} == dict(levels[level + 1]), f"level {level + 1}"
+
+
+def _steps(bound: FrameBound) -> int:
+    assert bound.offset is not None
+    return cast(int, bound.offset.value) * (-1 if bound.preceding else 1)

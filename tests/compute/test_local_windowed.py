@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from mz_dagster.compute.local.declined import Declined
+from mz_dagster.compute.local.window_reach import near
 from mz_dagster.compute.local.windowed import windowed_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.physical import ReadCollection, Staged, Windowed
-from mz_dagster.plan.relation import FrameBound, FrameUnit, WindowFrame, WindowFunction
+from mz_dagster.plan.relation import FrameBound, FrameExclusion, FrameUnit, WindowFrame, WindowFunction
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import INT4, INT8, TEXT, Column, RelationType, numeric
 from tests.budgets import SetBudget
@@ -97,3 +99,54 @@ def test_versions_with_many_rows_are_left_to_spark(set_budget: SetBudget) -> Non
     set_budget(versioned_rows=2)
     with pytest.raises(Declined, match="many rows"):
         Life(node_of((0,)), random.Random(1), windowed_updates).step([(row_of(1), 3, 3)])
+
+
+CURRENT = WindowFrame(FrameUnit.ROWS, FrameBound(False, Literal(0, INT8)), FrameBound(False, Literal(0, INT8)))
+NEAR = tuple(
+    WindowFrame(FrameUnit.ROWS, FrameBound(False, Literal(3, INT8), preceding=True), end, exclusion)
+    for end in (FrameBound(False, Literal(1, INT8), preceding=True), FrameBound(False, Literal(2, INT8)))
+    for exclusion in (FrameExclusion.NO_OTHERS, FrameExclusion.CURRENT_ROW)
+)
+#: Functions that see so few rows away, and by what they are partitioned.
+SEEN: tuple[tuple[tuple[int, ...], tuple[WindowFunction, ...]], ...] = (
+    ((0,), (WindowFunction("lag", (2,), TEXT),)),
+    ((), (WindowFunction("lead", (2, 0), TEXT), WindowFunction("lag", (1, 0, 1), numeric(2)))),
+    ((0,), tuple(WindowFunction("sum", (1,), numeric(2), frame=one) for one in NEAR)),
+    ((), (WindowFunction("nth_value", (2, 0), TEXT, frame=NEAR[0]), WindowFunction("lead", (2,), TEXT))),
+    ((0,), (WindowFunction("count", (1,), INT8, frame=CURRENT),)),
+)
+
+
+def random_row(source: random.Random) -> Row:
+    number = source.choice([None, *(Decimal(one) for one in range(40))])
+    return (source.choice([1, 1, 2]), number, source.choice([None, "a", "b"]), None, None)
+
+
+@pytest.mark.parametrize(("group", "functions"), SEEN)
+def test_of_a_large_partition_rows_near_a_change_are_looked_at(
+    group: tuple[int, ...], functions: Sequence[WindowFunction], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[int, int]] = []
+
+    def counted(changes: pa.Table, state: pa.Table, node: Staged) -> pa.Table:
+        found = near(changes, state, node)
+        kept.append((len(found), len(state)))
+        return found
+
+    monkeypatch.setattr("mz_dagster.compute.local.windowed.near", counted)
+    source = random.Random(1)
+    node = node_of(group, functions)
+    history: list[Update] = [(random_row(source), 0, source.choice([1, 1, 2])) for _ in range(140)]
+    life = Life(node, source, windowed_updates)
+    life.step(history)
+    for time in range(1, 13):
+        row = source.choice(history)[0] if source.random() < 0.5 else random_row(source)
+        own = [(row, time, -at(history, time)[row] or 1)]
+        if time % 3 == 0:
+            own.append((random_row(source), time, 1))
+        life.step(own)
+        history += own
+        state = at(life.state, time)
+        last = {row[2:]: n for row, n in state.items() if is_top(node, row)}
+        assert last == result(node, at(history, time)), f"the result at {time}"
+    assert sum(looked_at for looked_at, _ in kept[1:]) < 0.7 * sum(held for _, held in kept[1:])

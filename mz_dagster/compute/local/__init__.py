@@ -12,7 +12,8 @@ makes, errors of the data included; what is too much is `declined`.
 - `sums`: counts and sums per key; `tournament`: first rows and extremes, of changes at one time; `coded_rows`: values
   as integers of their order.
 - `versions`: the rows of groups before and at each change; `window_frames`: what sorted rows see of one another;
-  `window_functions`: what functions say of that; `elements`: arrays and texts of rows.
+  `window_reach`: which rows see what changes; `window_functions`: what functions say of that; `elements`: arrays and
+  texts of rows.
 - `bucket_pruning`: which buckets of large groups need not be looked at; `error_part`: updates that are errors.
 
 Columns stay columns from the file to the file: values are looked at one by one only where no kernel knows a function,

@@ -68,11 +68,7 @@ class Partitions:
     @classmethod
     def of(cls, partition: Integers, cells: Sequence[Integers], order: Sequence[ColumnOrder]) -> Partitions:
         """Returns rows in their partitions, by an order of codes, then by all of these."""
-        keys = []
-        for one in order:
-            codes = cells[one.position]
-            null = -NULL if one.nulls_first else NULL
-            keys.append(np.where(codes == NULL, null, -codes if one.descending else codes))
+        keys = [sorting_codes(cells[one.position], one) for one in order]
         sorted_rows = order_by([partition, *keys, *cells])
         parts = _edges([partition[sorted_rows]])
         peers = _edges([one[sorted_rows] for one in (partition, *keys)])
@@ -92,6 +88,12 @@ class Partitions:
     def group_firsts(self) -> Integers:
         """The first place of each group of peers."""
         return np.flatnonzero(self.first == self.at)
+
+
+def sorting_codes(codes: Integers, order: ColumnOrder) -> Integers:
+    """Returns what has the order, as integers, that a column of codes is to be sorted by."""
+    null = -NULL if order.nulls_first else NULL
+    return np.where(codes == NULL, null, -codes if order.descending else codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Window functions over few updates, in this process: `windowed` of the partitions that change, on columns.
 
-A partition is computed whole, before the interval and at each time that touches it; all these versions of all
-partitions are one table, a version being what functions see as a partition (`window_functions`). What versions differ
-in are the updates.
+A partition is computed before the interval and at each time that touches it, whole, or of its rows those that see what
+changes (`window_reach`); all these versions of all partitions are one table, a version being what functions see as a
+partition (`window_functions`). What versions differ in are the updates.
 
 Measured against it: see `window_functions`.
 
@@ -11,22 +11,24 @@ Cost: a sort of the rows of all versions. Memory: some integers for each of thes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.compute.algebra.frame import ERROR
 from mz_dagster.compute.local.bucket_pruning import StateLookup
 from mz_dagster.compute.local.coded_rows import CodedRows
 from mz_dagster.compute.local.expressions.outcome import first_errors
 from mz_dagster.compute.local.versions import Versions, versioned_updates
 from mz_dagster.compute.local.window_frames import Frames, Partitions
 from mz_dagster.compute.local.window_functions import evaluated_functions
+from mz_dagster.compute.local.window_reach import near
 from mz_dagster.plan.physical import Staged, Windowed
 from mz_dagster.scalars.types import ScalarType
-from mz_dagster.storage.arrow_schema import without_error_data
+from mz_dagster.storage.arrow_schema import without_error_data, without_errors
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, ranked, sums
 
 Integers = NDArray[np.int64]
@@ -49,7 +51,12 @@ def windowed_updates(changes: pa.Table, node: Staged, lookup: StateLookup) -> pa
         versions = versions.each
         return _differences(versions, rows, _results(versions, rows, function, types), schema)
 
-    return versioned_updates(changes, node, lookup, results)
+    def looked_up(values: Mapping[int, pa.ChunkedArray]) -> pa.Table:
+        state = lookup(values)
+        state = state.filter(pc.and_(pc.is_null(state.column(ERROR)), pc.equal(state.column("c0"), 0)))
+        return near(without_errors(changes), state, node)
+
+    return versioned_updates(changes, node, looked_up, results)
 
 
 def _results(
