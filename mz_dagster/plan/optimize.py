@@ -43,6 +43,8 @@ PIPELINE: tuple[Pass, ...] = (
     # What stands in an OR over a join can only be found once all filters and joins of one place have met.
     Pass(transform.split_disjunctions, frozenset({"flatten_joins"})),
     Pass(transform.fuse_filters, frozenset({"split_disjunctions"})),
+    # What all alternatives of an OR have said beside it; what moves into a join has not moved yet.
+    Pass(transform.disjunctive_joins, frozenset({"split_disjunctions", "fuse_filters"})),
     # Predicates enter single inputs first, where they guard what the equivalences compute there.
     Pass(transform.push_predicates, frozenset({"flatten_joins", "fuse_filters"})),
     Pass(transform.join_equivalences, frozenset({"push_predicates"})),

@@ -16,6 +16,7 @@ QUERIES = {
     "join_equivalences": "SELECT t.a FROM t, u, v WHERE t.a = u.a AND u.a = v.k AND t.b = v.a AND v.k > 0",
     "join_equivalences_fallible": "SELECT t.a FROM t, v WHERE t.a + 1 = v.k",
     "split_disjunctions": "SELECT t.a FROM t, v WHERE (t.a = v.k AND t.b = 1 AND v.a > 2) OR (t.a = v.k AND t.b = 2)",
+    "disjunctive_joins": "SELECT t.a, v.k FROM t JOIN v ON t.a = v.k OR t.b = v.a AND t.f",
     "lift_single_rows": "SELECT t.b, count(*) AS n, max(m.k) AS k FROM t, (SELECT max(k) AS k FROM v) m WHERE t.f "
     "GROUP BY t.b",
     "as_of_joins": "SELECT t.a, y.x, z.k FROM t LEFT JOIN LATERAL (SELECT u.x, u.ts FROM u WHERE u.x = t.c "

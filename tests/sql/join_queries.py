@@ -22,6 +22,8 @@ _CONDITIONS = (
     "t.a <= u.x AND u.a < t.b + 1",
     "t.a = u.a AND t.b BETWEEN u.a AND u.x",
     "t.a = u.a OR t.b = u.x",
+    "t.a IS NOT DISTINCT FROM u.a OR t.b = u.x AND t.a > 1 OR t.b = u.a",
+    "t.a IN (u.a, u.x) AND t.b <> u.a",
     "t.a = u.a AND t.b <> u.x",
     "t.a + 1 = u.a",
     "t.a = u.a AND t.a = u.x",
@@ -50,6 +52,7 @@ _FULL = tuple(
 )
 
 _JOINS = (
+    "SELECT t.b, u.x, v.k FROM t JOIN v ON t.a = v.a JOIN u ON u.x = v.k OR u.a = t.b AND u.c = t.c",
     *(f"SELECT * FROM t {kind} JOIN u USING (a)" for kind in ("", "LEFT", "RIGHT", "FULL")),
     *(f"SELECT * FROM t {kind} JOIN u USING (c, a)" for kind in ("", "LEFT", "RIGHT", "FULL")),
     *(f"SELECT a, t.a, v.a FROM t {kind} JOIN v USING (a)" for kind in ("", "LEFT", "RIGHT", "FULL")),

@@ -8,6 +8,7 @@ never overtakes one that stood before it, so that guards keep guarding. The orde
 from mz_dagster.plan.transform.as_of_joins import as_of_joins
 from mz_dagster.plan.transform.comparable_columns import comparable_columns
 from mz_dagster.plan.transform.demand import demand
+from mz_dagster.plan.transform.disjunctive_joins import disjunctive_joins
 from mz_dagster.plan.transform.flatten_joins import flatten_joins
 from mz_dagster.plan.transform.flatten_unions import flatten_unions
 from mz_dagster.plan.transform.fold_constants import fold_constants
@@ -30,6 +31,7 @@ __all__ = [
     "as_of_joins",
     "comparable_columns",
     "demand",
+    "disjunctive_joins",
     "flatten_joins",
     "flatten_unions",
     "fold_constants",

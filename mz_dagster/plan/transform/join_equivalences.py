@@ -116,6 +116,12 @@ def _equated(join: Join, predicate: Scalar) -> tuple[Scalar, Scalar] | None:
     return sides if None not in owners and owners[0] != owners[1] else None
 
 
+def equated_inputs(join: Join, predicate: Scalar) -> frozenset[int]:
+    """Returns the numbers of the two inputs that `predicate` links, if it is to be an equivalence; else none."""
+    sides = _equated(join, predicate) or ()
+    return frozenset(owner for side in sides if (owner := _owner(join, side)) is not None)
+
+
 def _raises(scalar: Scalar) -> bool:
     """Returns whether `scalar` is made to be an error of the rows that ask for it: not of all in an input."""
     return any(isinstance(one, Call) and one.function == "error" for one in walk(scalar))
