@@ -1,7 +1,7 @@
 """`set_config`: a query that sets settings.
 
 A query reads and does nothing else. So it is no function that expressions could have, but a form of `SELECT`, whose
-only item is the call:
+only items are its calls:
 
     SELECT set_config('work_mem', '64MB', false);
 
@@ -35,12 +35,14 @@ class ConfigCall:
     """A query that sets settings.
 
     Attributes:
-        column: What its column is called.
-        query: What says which settings: names, values, and whether they are for the transaction alone.
+        names: What its columns are called.
+        query: What says which settings: names, values, and whether they are for the transaction alone, for each.
+        arguments: How many arguments each call has.
     """
 
-    column: str
+    names: tuple[str, ...]
     query: SqlText
+    arguments: tuple[int, ...]
 
     @classmethod
     def of(cls, query: SqlText) -> ConfigCall | None:
@@ -49,16 +51,27 @@ class ConfigCall:
         Example:
             >>> ConfigCall.of(SqlText("SELECT set_config('a', 'b', false) AS x")).query.text
             "SELECT            'a', 'b', false      "
+            >>> ConfigCall.of(SqlText("SELECT set_config('a', 'b', true) , set_config(c, d, true) FROM t")).query.text
+            "SELECT            'a', 'b', true  ,            c, d, true  FROM t"
         """
-        call = SelectCall.of(query.text, (_NAME,), several=True)
-        if call is None:
+        if _NAME not in query.text.lower():
             return None
-        return cls(call.column, replace(query, text=call.asked.replace(_ROWS, _RELATION.ljust(len(_ROWS)))))
+        calls = SelectCall.each_of(query.text, (_NAME,))
+        if not calls:
+            return None
+        text = query.text
+        begin = calls[0].select.end
+        for one in calls:
+            text = text[:begin] + one.asked[begin : one.last.end] + text[one.last.end :]
+            begin = text.find(",", one.last.end) + 1
+        arguments = tuple(len(one.commas) + 1 for one in calls)
+        names = tuple(one.column for one in calls)
+        return cls(names, replace(query, text=text.replace(_ROWS, _RELATION.ljust(len(_ROWS)))), arguments)
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The columns of the result."""
-        return (Column(self.column, TEXT),)
+        return tuple(Column(one, TEXT) for one in self.names)
 
     def carried_out(self, asked: Result, variables: Variables) -> Result:
         """Returns the result once the settings are set.
@@ -73,9 +86,11 @@ class ConfigCall:
             InvalidParameterValue: It has no such value.
             NotSupportedError: It is always as it is.
         """
-        if len(asked.columns) != 3:
-            raise UndefinedFunction(f"function {_NAME}() of {len(asked.columns)} arguments does not exist")
-        rows = tuple((_set(row, variables),) for row in asked.rows)
+        for count in self.arguments:
+            if count != 3:
+                raise UndefinedFunction(f"function {_NAME}() of {count} arguments does not exist")
+        places = range(0, 3 * len(self.names), 3)
+        rows = tuple(tuple(_set(row[place : place + 3], variables) for place in places) for row in asked.rows)
         return Result(asked.tag, self.columns, rows, len(rows))
 
 

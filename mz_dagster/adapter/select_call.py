@@ -73,6 +73,30 @@ class SelectCall:
             return None
         return cls(text, tokens[at].value, column, tokens[0], tokens[at + 1], commas, tokens[end], tokens[last])
 
+    @classmethod
+    def each_of(cls, text: str, functions: Sequence[str]) -> tuple[SelectCall, ...]:
+        """Returns the calls that all items of a query are, each as the only one behind SELECT; none if one is no call.
+
+        Example:
+            >>> [one.column for one in SelectCall.each_of("SELECT f(1) AS x, g((2), 3) FROM t", ["f", "g"])]
+            ['x', 'g']
+        """
+        tokens = tokens_of(text)
+        found: list[SelectCall] = []
+        begin = tokens[0].end
+        while True:
+            # What is before the item is blanks, so that all stands where it stood; SELECT takes the place before it.
+            end = _end_of_item(tokens, begin)
+            select = text[: tokens[0].end] + " " * (begin - tokens[0].end)
+            behind = text[end:] if end < len(text) and text[end] != "," else " " * (len(text) - end)
+            one = cls.of(select + text[begin:end] + behind, functions, several=True)
+            if one is None:
+                return ()
+            found.append(one)
+            if text[end : end + 1] != ",":
+                return tuple(found)
+            begin = end + 1
+
     @property
     def has_arguments(self) -> bool:
         """Whether it is called with anything."""
@@ -102,6 +126,18 @@ class SelectCall:
         cast = ",".join(f"({one if self.has_arguments else 'NULL'})::{type_}" for one in parts)
         room = self.last.end - self.select.end
         return f"{text[: self.select.end]} {cast.rjust(room - 1)}{text[self.last.end :]}"
+
+
+def _end_of_item(tokens: Sequence[Token], begin: int) -> int:
+    """Returns where an item of a list ends that begins at an offset: at a comma, a clause or the end."""
+    depth = 0
+    for token in tokens:
+        if token.start < begin:
+            continue
+        if depth == 0 and (token.is_symbol(",") or token.is_word(*_CLAUSES) or token.kind is TokenKind.END):
+            return token.start
+        depth += token.is_symbol("(", "[") - token.is_symbol(")", "]")
+    return tokens[-1].end
 
 
 def _end_of_call(tokens: Sequence[Token], opening: int) -> tuple[tuple[Token, ...], int | None]:

@@ -85,6 +85,10 @@ OWN = (
     "SELECT current_setting('your.var')",
     "SHOW your.var",
     "SELECT set_config('your.var', 'y', false)",
+    "SELECT set_config('work_mem', '1MB', false) AS a, pg_catalog.set_config('work_mem' , (SELECT '3MB'), false) , "
+    "set_config('search_path', 'public', false) b WHERE 1 < 2",
+    "SHOW work_mem",
+    "SELECT set_config('work_mem', '1MB', false), set_config('jit', 'off')",
     "BEGIN",
     "SET LOCAL third.var = '1'",
     "SHOW third.var",
