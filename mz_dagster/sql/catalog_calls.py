@@ -459,6 +459,12 @@ def _schemas(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], nod
     return Literal((*first, *names), array_of(NAME))
 
 
+def _temporary_schema(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], node: exp.Expr) -> Bound:
+    """Binds the object id of the schema of the session's temporary objects, 0 if it has none."""
+    (found,) = facts_of(binder, f"{name}()", node).lookup("temporary schema").entries.values()
+    return Literal(int(str(found)), OID)
+
+
 def _to_registered(label: str) -> Handler:
     """Returns what binds a function that is NULL where the cast to `label` would be an error."""
 
@@ -559,6 +565,7 @@ CATALOG_CALLS: Mapping[str, tuple[Sequence[int], Handler]] = {
     "pg_relation_is_publishable": ((1,), _FALSE),
     "pg_relation_is_updatable": ((2,), _by_id("relation events", otherwise=Literal(0, INT4))),
     "pg_is_other_temp_schema": ((1,), _FALSE),
+    "pg_my_temp_schema": ((0,), _temporary_schema),
     "pg_is_in_recovery": ((0,), _FALSE),
     "pg_table_size": ((1,), _by_id("relation sizes")),
     "pg_total_relation_size": ((1,), _by_id("relation sizes")),

@@ -94,3 +94,11 @@ def test_a_project_file_defines_no_temporary_object(tmp_path: Path) -> None:
     assert [one.error.message.endswith("t.sql:1: a temporary object is a session's own") for one in files.faults] == [
         True
     ]
+
+
+def test_the_schema_of_temporary_objects_is_told_once_there_is_one(sparkless: Connection) -> None:
+    assert sparkless.execute("SELECT pg_my_temp_schema()").fetchall() == [(0,)]
+    sparkless.execute("CREATE TEMP TABLE mine (a integer)")
+    mine = "SELECT relname, nspname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
+    found = sparkless.execute(f"{mine} WHERE n.oid = pg_my_temp_schema()").fetchall()
+    assert found == [("mine", "pg_temp_1")]

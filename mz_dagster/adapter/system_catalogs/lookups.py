@@ -272,6 +272,10 @@ def _serial_sequences(facts: Facts) -> Pairs:
                 yield f"{quoted(one.name)}.{column}", called
 
 
+def _temporary_schema(facts: Facts) -> Pairs:
+    yield "", max((facts.schemas[one.schema] for one in facts.described if one.is_temporary), default=0)
+
+
 def _privileges(name: str) -> tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]:
     """Returns the lookup of who has a privilege, by what it is on and by role."""
     what, _, privilege = name.removesuffix(_GRANTABLE).removesuffix(_ADMIN).rpartition(" ")
@@ -353,6 +357,7 @@ _LOOKUPS: Mapping[str, tuple[ScalarType, ScalarType, Callable[[Facts], Pairs]]] 
     "role names": (INT8, NAME, lambda facts: ((one.id, one.name) for one in facts.roles)),
     "rule definitions": (INT8, TEXT, _rule_definitions),
     "schema ids": (TEXT, INT8, lambda facts: iter(facts.schemas.items())),
+    "temporary schema": (TEXT, INT8, _temporary_schema),
     "schema texts": (INT8, TEXT, lambda facts: ((id, quoted(name)) for name, id in facts.schemas.items())),
     "search path": (INT8, TEXT, lambda facts: enumerate(facts.path)),
     "sequence numbers": (INT8, INT8, _last_numbers),
