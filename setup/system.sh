@@ -30,7 +30,7 @@ venv_is_there() {
 }
 
 chromium_is_there() {
-  test -x /usr/bin/chromium
+  test -x /usr/bin/chromium-headless-shell
 }
 
 go_is_there() {
@@ -45,7 +45,7 @@ case $1 in
   postgres) wanted="PostgreSQL 15 (for tests: the referee of SQL's semantics)" packages="postgresql-15 postgresql-client-15" ;;
   venv) wanted="Python's venv module" packages=python3-venv ;;
   go) wanted="Go 1.21 or newer (for deep tests: versitygw, a gateway to S3)" packages=golang-go ;;
-  chromium) wanted="Chromium (for tests of what Dagster's UI shows)" packages=chromium ;;
+  chromium) wanted="Chromium (for tests of what Dagster's UI shows)" packages=chromium-headless-shell ;;
   *) echo "unknown program \"$1\"" >&2; exit 2 ;;
 esac
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 _START_SECONDS = 90.0
 
 # Runs a command, and kills it with all that it started when its own standard input ends: by our hand, or because this
