@@ -35,13 +35,15 @@ def dagster(
     return _ran(_dagster, arguments, folder, "", environment)
 
 
-def python(text: str, folder: Path, *, environment: Mapping[str, str] | None = None) -> CompletedProcess[str]:
-    """Runs a script of Python likewise; warnings are errors."""
-    return _ran(_script, (text,), folder, "", environment)
+def python(
+    text: str, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
+    """Runs a script of Python likewise, with arguments; warnings are errors."""
+    return _ran(_script, (text, *arguments), folder, "", environment)
 
 
 def _script(arguments: Sequence[str]) -> None:
-    (text,) = arguments
+    text, *sys.argv[1:] = arguments
     sys.path.insert(0, "")
     warnings.simplefilter("error")
     exec(compile(text, "<script>", "exec", dont_inherit=True), {"__name__": "__main__"})

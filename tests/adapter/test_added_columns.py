@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -28,6 +25,7 @@ from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.rereading import reread
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
+from tests.command_line import python
 from tests.errors import says_what_to_do
 from tests.opened import opened
 
@@ -317,10 +315,7 @@ def test_a_killed_process_has_added_it_or_not(tmp_path: Path, kill: str) -> None
         f"    os.environ[{VARIABLE!r}] = sys.argv[2]\n"
         "    c.execute('ALTER SOURCE s ADD b integer')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path), kill], check=False, env=dict(os.environ), timeout=120
-    )
-    assert done.returncode == -signal.SIGKILL
+    assert python(code, tmp_path, str(tmp_path), kill).returncode == -signal.SIGKILL
     with opened(tmp_path) as connection:
         connection.execute("ALTER SOURCE s ADD IF NOT EXISTS b integer")
         land(tmp_path, "s/2.csv", csv([{"a": 2, "b": 2}]))

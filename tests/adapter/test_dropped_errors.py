@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +16,7 @@ from mz_dagster.operations.doctor import examine
 from mz_dagster.operations.rereading import reread
 from mz_dagster.storage.spark import SparkConfig
 from tests.budgets import SetBudget
+from tests.command_line import python
 from tests.opened import opened
 
 LINES = "CREATE SOURCE lines (a integer, b text) FROM FILES (FOLDER 'lines') FORMAT CSV"
@@ -207,8 +205,7 @@ def test_a_killed_process_has_dropped_them_or_not(tmp_path: Path, kill: str) -> 
         "    c.execute('ALTER SOURCE lines DROP ERRORS')\n"
         "    c.execute('SELECT * FROM m').fetchall()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path), kill], check=False, env=dict(os.environ))
-    assert done.returncode == -signal.SIGKILL
+    assert python(code, tmp_path, str(tmp_path), kill).returncode == -signal.SIGKILL
     with mz_dagster.connect(tmp_path) as connection:
         counted = int(told(connection, "ALTER SOURCE lines DROP ERRORS").split()[2])
         assert counted == (1 if kill in ("tick.before_mint", "catalog.before_commit:1") else 0) or ":" in kill
