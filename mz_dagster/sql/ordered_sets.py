@@ -30,6 +30,7 @@ from mz_dagster.sql.aggregate_expansion import Expansion
 from mz_dagster.sql.binding import argument_type
 from mz_dagster.sql.coercions import implicit
 from mz_dagster.sql.errors import DatatypeMismatch, UnsupportedForm, error_of
+from mz_dagster.sql.ordering import folded
 
 #: Those that exist WITHIN GROUP only; the ranks are window functions, too.
 RANKS = frozenset(name for name, one in AGGREGATES.items() if one.hypothetical)
@@ -71,7 +72,7 @@ def _mode(expansion: Expansion) -> Scalar:
 def _percentile(expansion: Expansion) -> Scalar:
     type_ = expansion.order[0].scalar.type
     continuous = expansion.record.spelling is Spelling.CONTINUOUS_PERCENTILE
-    fraction = _fraction(expansion, continuous=continuous)
+    fraction = _folded(_fraction(expansion, continuous=continuous))
     if continuous:
         if type_.kind not in expansion.record.keys:
             raise _no_function(expansion)
@@ -85,6 +86,11 @@ def _percentile(expansion: Expansion) -> Scalar:
     values, several = _values(expansion, type_), fraction.type.kind is Kind.ARRAY
     if several and continuous:
         return Call(f"percentiles_{short_name(type_.kind)}", (values, fraction), array_of(type_))
+    if _is_share(fraction):  # of nothing the array is NULL, and so is what is made of it
+        if continuous:
+            return Call(f"percentile_{short_name(type_.kind)}", (values, fraction), type_)
+        length = implicit(Call("cardinality", (values,), INT4), INT8)
+        return _element(values, Call("percentile_place_float8", (fraction, length), INT4))
     count = expansion.count(expansion.order[0].scalar, distinct=False)
     if several:
         places = Call("percentile_places_float8", (fraction, count), array_of(INT4))
@@ -95,6 +101,16 @@ def _percentile(expansion: Expansion) -> Scalar:
     # Over nothing it is NULL, too, but the fraction is checked.
     nothing = expansion.operator("is null", place)
     return If(nothing, Literal(None, type_), Call(f"percentile_{short_name(type_.kind)}", (values, fraction), type_))
+
+
+def _folded(fraction: Scalar) -> Scalar:
+    """Returns the literal that a fraction is which depends on nothing."""
+    return folded(fraction) if all(isinstance(part, Literal | Call | If) for part in walk(fraction)) else fraction
+
+
+def _is_share(fraction: Scalar) -> bool:
+    """Returns whether a fraction is known to be one, so that there is nothing to be checked where there are no rows."""
+    return isinstance(fraction, Literal) and isinstance(fraction.value, float) and 0 <= fraction.value <= 1
 
 
 def _fraction(expansion: Expansion, *, continuous: bool) -> Scalar:

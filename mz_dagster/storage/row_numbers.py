@@ -212,11 +212,21 @@ def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]
 
 def _numbered_lists(column: pa.ListArray, *, signs: bool) -> tuple[NDArray[np.int64], int]:
     ends = column.offsets.to_numpy()
-    elements, _ = numbered([column.values.slice(ends[0], ends[-1] - ends[0])], int(ends[-1] - ends[0]), signs=signs)
+    elements = _identified(column.values.slice(ends[0], ends[-1] - ends[0]), signs=signs)
     known: dict[bytes | None, int] = {}
     spans = zip(pairwise((ends - ends[0]).tolist()), column.is_valid().to_pylist(), strict=True)
     found = [known.setdefault(elements[i:j].tobytes() if there else None, len(known)) for (i, j), there in spans]
     return np.array(found, np.int64), max(1, len(known))
+
+
+def _identified(values: pa.Array, *, signs: bool) -> NDArray[np.int64]:
+    """Returns a number for each value, the same for equal ones; those of numbers without NULLs are their own bits."""
+    bits = values
+    if pa.types.is_floating(values.type):
+        bits = _in_one_form(values, signs=signs).view(pa.int64() if values.type.bit_width == 64 else pa.int32())
+    if is_stored_as_integer(bits.type) and not bits.null_count:
+        return stored_integers(bits)
+    return numbered([values], len(values), signs=signs)[0]
 
 
 def _in_one_form(column: pa.Array, *, signs: bool) -> pa.Array:
