@@ -7,6 +7,7 @@ import math
 import random
 import struct
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +51,7 @@ def test_arrays_have_one_number_where_their_elements_are_equal(kind: str, signs:
     assert 0 <= int(np.min(numbers)) <= int(np.max(numbers)) < bound
 
 
-def _compared(value: object, signs: bool) -> Hashable:
+def _compared(value: Any, signs: bool) -> Hashable:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else (value, signs and math.copysign(1, value))
-    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
+    return tuple(value) if isinstance(value, list) else value
