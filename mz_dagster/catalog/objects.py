@@ -597,19 +597,22 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
     """
     row, looked = undropped(connection, takeover.old), takeover.looked
     entries = _entries(connection, now)
-    going = frozenset[GlobalId]() if looked is None else looked.readers
-    readers = _dependants(entries, row.id) - going
+    going = {} if looked is None else looked.readers
+    readers = _dependants(entries, row.id) - going.keys()
     if readers:
         raise StillNeeded(row.name or row.id, sorted(str(entries[one].name or one) for one in readers))
     if looked is None:
         hand_over_sequences(connection, row.id, new, takeover.columns)
     elif _defined(row) != _defined(looked.row) or numbers_of(connection, row.id) != looked.numbers:
         raise TableAltered(row.id, row.version)
+    for id, name in going.items():
+        if name is not None and (id not in entries or entries[id].name != name):
+            raise TableAltered(row.id, row.version)
     if row.privileges:
         set_privileges(connection, undropped(connection, new), row.privileges)
     since = frontier_text(Antichain.of(lattice_of(connection, row.timeline), time))
     connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
-    _drop(connection, {row.id, *going}, entries, now)
+    _drop(connection, {row.id, *(going.keys() & entries.keys())}, entries, now)
 
 
 def _defined(row: ObjectRow) -> ObjectRow:

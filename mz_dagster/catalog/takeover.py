@@ -20,12 +20,12 @@ class Looked:
     Attributes:
         row: The table.
         numbers: Where its sequences stood, by their columns; those of the other go on behind them already.
-        readers: What depended on it and goes with it, directly or not.
+        readers: What depended on it and goes with it, directly or not, and its name; what has none may be gone before.
     """
 
     row: ObjectRow
     numbers: Mapping[str, int | None]
-    readers: frozenset[GlobalId]
+    readers: Mapping[GlobalId, str | None]
 
 
 @dataclass(frozen=True, slots=True)

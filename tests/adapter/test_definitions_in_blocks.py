@@ -313,7 +313,14 @@ def test_an_altered_table_is_what_it_was_if_its_block_rolls_back(altering: tuple
         one.execute("ROLLBACK TO dropped")
     assert rows(other, "TABLE t") == [(1, 1), (2, 2), (3, 3)]
     with one.transaction():
+        one.execute("CREATE VIEW seen AS SELECT a FROM t")
+        one.execute("DROP VIEW seen")
+        one.execute("CREATE INDEX t_id ON t (id)")
         one.execute("ALTER TABLE t ADD COLUMN c integer")
+        one.execute("ALTER TABLE t ADD COLUMN d integer")
+    assert rows(other, "SHOW INDEXES") == [("t_a", "t", "a"), ("t_id", "t", "id")]
+    with one.transaction():
+        one.execute("ALTER TABLE t ADD COLUMN e integer")
         one.execute("DROP TABLE t")
     assert names(other) == []
 
@@ -326,6 +333,8 @@ def test_an_altered_table_is_what_it_was_if_its_block_rolls_back(altering: tuple
         ("ALTER TABLE t ADD COLUMN z integer", "40001"),
         ("COMMENT ON TABLE t IS 'theirs'", "40001"),
         ("DROP TABLE t", "40001"),
+        ("DROP INDEX t_b", "40001"),
+        ("ALTER INDEX t_a RENAME TO theirs", "40001"),
         ("CREATE VIEW v AS SELECT a FROM t", "2BP01"),
         ("CREATE INDEX theirs ON t (id)", "2BP01"),
     ],

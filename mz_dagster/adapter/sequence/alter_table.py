@@ -191,7 +191,7 @@ class _Alteration:
         numbers = catalog.continue_numbers(row.id, table.id, self.altered.renamed)
         takeover = block.takeover_of(row.id)
         if not defined.has_made(row.id):
-            looked = Looked(catalog.object(row.id), numbers, frozenset(readers))
+            looked = Looked(catalog.object(row.id), numbers, readers)
             takeover = Takeover(row.id, self.altered.renamed, looked)
         for id in (*indexes, row.id):
             defined.drop(id)
@@ -199,16 +199,17 @@ class _Alteration:
         self._fill(replace(table, name=row.name), block, takeover, None)
         return [text for texts in indexes.values() for text in texts]
 
-    def _indexes(self, block: Transaction) -> tuple[dict[GlobalId, list[str]], list[GlobalId]]:
-        """Returns what creates each index of the table on the other, if it can be, and all that goes with the table.
+    def _indexes(self, block: Transaction) -> tuple[dict[GlobalId, list[str]], dict[GlobalId, str | None]]:
+        """Returns what creates each index of the table on the other, if it can be, and the names of what goes with it.
 
         Raises:
             NoPartOfBlock: It is not only indexes.
         """
         names, engine, row, defined = self.names, self.names.engine, self.row, block.defined
         found: dict[GlobalId, list[str]] = {}
-        going = []
-        for one in map(names.as_named, readers_of(engine, row.id)):
+        going: dict[GlobalId, str | None] = {}
+        for reader in readers_of(engine, row.id):
+            going[reader.id], one = reader.name, names.as_named(reader)
             is_gone = defined.is_gone(one.id)
             if one.kind not in ("index", "arrangement") and not is_gone:
                 refuse_in_block(
@@ -217,7 +218,6 @@ class _Alteration:
                     f"Execute it before BEGIN; or DROP {one.kind.upper()} first, and create it again behind.",
                     detail="It is bound to the table, in whose place the transaction would put another.",
                 )
-            going.append(one.id)
             if one.kind != "index" or is_gone or one.name is None:
                 continue
             key = [row.relation_type.names[place] for place in engine.definitions.definition_of(one).key]
