@@ -434,7 +434,9 @@ class Transaction:
         """
         try:
             tables = {id: one for id, one in self._written.items() if one.writes and not self.defined.is_gone(id)}
-            self._read -= self.defined.drop_gone(self.engine.catalog)
+            gone = self.defined.drop_gone(self.engine.catalog)
+            self._read -= gone
+            self._locked -= gone
             locks = self._time is not None and bool(self._locked)
             if tables or locks:
                 self._seal(tables)

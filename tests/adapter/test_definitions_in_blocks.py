@@ -370,6 +370,22 @@ def test_nothing_that_others_insert_into_an_empty_table_is_lost(two: tuple[Conne
     assert rows(other, "TABLE v") == [(1,)]
 
 
+def test_a_block_commits_that_has_locked_what_is_gone_again(two: tuple[Connection, Connection]) -> None:
+    one, other = two
+    with one.transaction():
+        one.execute("SAVEPOINT before")
+        for name in "abc":
+            one.execute(f"CREATE TABLE {name} (x integer)")
+            one.execute(f"SELECT x FROM {name} FOR UPDATE")
+            if name == "a":
+                one.execute("ROLLBACK TO before")
+        one.execute("DROP TABLE b")
+        one.execute("ALTER TABLE c ADD COLUMN y integer")
+        one.execute("INSERT INTO c VALUES (1, 2)")
+    assert names(other) == ["c"]
+    assert rows(other, "TABLE c") == [(1, 2)]
+
+
 REBUILT = (
     "CREATE TABLE new AS (SELECT a, a * 10 AS b FROM read)",
     "ALTER TABLE built RENAME TO old",
