@@ -27,6 +27,7 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, tru
 from mz_dagster.catalog.codec import (
     columns_of,
     columns_text,
+    frontier_of,
     frontier_text,
     json_text,
     keys_of,
@@ -610,7 +611,11 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
             raise TableAltered(row.id, row.version)
     if row.privileges:
         set_privileges(connection, undropped(connection, new), row.privileges)
-    since = frontier_text(Antichain.of(lattice_of(connection, row.timeline), time))
+    # What a block has made over it by now begins with what it holds just before.
+    uppers = select(COLLECTION.c.upper).where(COLLECTION.c.id.in_(_dependants(entries, new)))
+    lattice = lattice_of(connection, row.timeline)
+    begins = [each - 1 for upper in connection.execute(uppers).scalars() for each in frontier_of(lattice, upper)]
+    since = frontier_text(Antichain.of(lattice, min([time, *begins])))
     connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
     _drop(connection, {row.id, *(going.keys() & entries.keys())}, entries, now)
 

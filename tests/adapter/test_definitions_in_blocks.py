@@ -366,8 +366,12 @@ def test_nothing_that_others_insert_into_an_empty_table_is_lost(two: tuple[Conne
         one.execute("DROP VIEW v")
         one.execute("ALTER TABLE t RENAME COLUMN a TO c")
         one.execute("CREATE VIEW v AS SELECT c AS a FROM t")
+        one.execute("CREATE MATERIALIZED VIEW m AS SELECT c, count(*) AS n FROM t GROUP BY c")
+        one.execute("CREATE INDEX t_c ON t (c)")
         one.execute("INSERT INTO t VALUES (1, 2)")
     assert rows(other, "TABLE v") == [(1,)]
+    assert rows(other, "TABLE m") == [(1, 1)]
+    assert rows(other, "SELECT b FROM t WHERE c = 1") == [(2,)]
 
 
 def test_a_block_commits_that_has_locked_what_is_gone_again(two: tuple[Connection, Connection]) -> None:
