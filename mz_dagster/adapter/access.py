@@ -30,6 +30,7 @@ from mz_dagster.sql import (
     ResetAll,
     Savepoint,
     Select,
+    SetConstraints,
     SetSetting,
     SetTransaction,
     Show,
@@ -61,6 +62,7 @@ _OF_ALL = (
     | Explain
     | Show
     | ShowSetting
+    | SetConstraints
     | SetSetting
     | SetTransaction
     | ResetAll

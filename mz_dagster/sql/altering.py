@@ -103,11 +103,13 @@ def _action(cursor: TokenCursor) -> AlterAction:
             return AlterAction("set default", column, offset, text=cursor.text_until(_end(cursor)))
         if cursor.accepts("type") or cursor.accepts("set", "data", "type"):
             type_ = column_type(cursor)
-            if cursor.sees("using"):
+            using = cursor.current
+            if cursor.accepts("using") and not _casts(cursor, column, type_):
                 raise cursor.refuse(
                     "ALTER COLUMN ... TYPE ... USING",
                     "Values only become those of a wider type.",
                     "Add another column, UPDATE it from this one, drop this one and rename the other.",
+                    using,
                 )
             return AlterAction("set type", column, offset, type=type_)
         raise cursor.refuse(
@@ -119,6 +121,14 @@ def _action(cursor: TokenCursor) -> AlterAction:
         "this form of ALTER",
         "Columns, defaults and constraints change, the name, and how much history is kept: SET (RETAIN HISTORY ...).",
     )
+
+
+def _casts(cursor: TokenCursor, column: str, type_: ScalarType) -> bool:
+    """Moves past `column::type`, which is what becomes of the values anyway; returns whether it was just that."""
+    end, named = _end(cursor), cursor.advance()
+    if named.kind is TokenKind.STRING or named.value != column or not cursor.accepts_symbol("::"):
+        return False
+    return column_type(cursor) == type_ and cursor.at == end
 
 
 def _end(cursor: TokenCursor) -> int:

@@ -120,6 +120,11 @@ class Unlisten(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints(Statement):
+    """`SET CONSTRAINTS ALL`; none is deferrable."""
+
+
+@dataclass(frozen=True, slots=True)
 class ResetAll(Statement):
     """`RESET ALL`."""
 

@@ -16,6 +16,7 @@ from mz_dagster.sql.session_statements import (
     Deallocate,
     Discard,
     ResetAll,
+    SetConstraints,
     SetSetting,
     SetTransaction,
     ShowSetting,
@@ -24,11 +25,11 @@ from mz_dagster.sql.session_statements import (
 from mz_dagster.sql.transaction_statements import parse_set_transaction
 
 
-def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransaction:
+def parse_set(cursor: TokenCursor, common: Common) -> SetConstraints | SetSetting | SetTransaction:
     """Moves past `SET [SESSION | LOCAL] name {= | TO} {value | DEFAULT}`, and forms of single settings.
 
-    They are `SET TIME ZONE`, `SET NAMES`, `SET ROLE`, and SET TRANSACTION and SET SESSION CHARACTERISTICS
-    (`transaction_statements`).
+    They are `SET TIME ZONE`, `SET NAMES`, `SET ROLE`, `SET CONSTRAINTS ALL {DEFERRED | IMMEDIATE}`, and SET TRANSACTION
+    and SET SESSION CHARACTERISTICS (`transaction_statements`).
 
     Raises:
         UnsupportedForm: It is of another user.
@@ -38,6 +39,9 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetSetting | SetTransactio
     found = parse_set_transaction(cursor, common)
     if found is not None:
         return found
+    if cursor.accepts("constraints", "all"):
+        cursor.expects("deferred|immediate")
+        return SetConstraints(*common)
     if cursor.accepts("session", "authorization", "default"):
         return SetSetting(*common, "role", None)  # whom one has authenticated as
     if cursor.sees("session", "authorization"):

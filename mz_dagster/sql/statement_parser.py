@@ -309,11 +309,15 @@ def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
 
 
 def _index_columns(cursor: TokenCursor) -> tuple[str, ...]:
-    """Moves past `(name [ASC | DESC] [NULLS FIRST | LAST], ...)`; an index is looked up in, whatever its order."""
+    """Moves past `(name [pattern_ops] [ASC | DESC] [NULLS FIRST | LAST], ...)`.
+
+    An index is looked up in, whatever its order: texts, too, are equal by their bytes to every class of operators.
+    """
     cursor.expects_symbol("(")
     names: list[str] = []
     while not names or cursor.accepts_symbol(","):
         names.append(cursor.identifier("a column"))
+        cursor.accepts("text_pattern_ops|varchar_pattern_ops|bpchar_pattern_ops")
         cursor.accepts("asc|desc")
         if cursor.accepts("nulls"):
             cursor.expects("first|last")

@@ -56,7 +56,7 @@ from mz_dagster.wire.answers import (
 )
 from mz_dagster.wire.copying import Encoder, received
 from mz_dagster.wire.credentials import set_client_first
-from mz_dagster.wire.descriptions import columns_of, described, types_of
+from mz_dagster.wire.descriptions import columns_of, described, parameter_ids, types_of
 from mz_dagster.wire.errors import (
     CopyEnded,
     InvalidPassword,
@@ -71,7 +71,7 @@ from mz_dagster.wire.protocol import Protocol3, has_hung_up
 from mz_dagster.wire.row_columns import row_messages
 from mz_dagster.wire.startup_settings import startup_settings
 from mz_dagster.wire.statements import ClientStatement, Portal, Prepared, typed
-from mz_dagster.wire.types import parameter_of, parameter_type, wire_type
+from mz_dagster.wire.types import parameter_of, parameter_type
 
 logger = logging.getLogger("mz_dagster.wire")
 
@@ -504,9 +504,9 @@ class Backend:
                 self._portals[message.portal] = bound
                 self._send(messages.BindComplete())
             case messages.Describe(kind="S", name=name):
-                columns, types = described(self.connection, self._statement(name))
-                ids = [wire_type(one or TEXT).id for one in types]
-                self._send(messages.ParameterDescription(type_oids=ids))
+                prepared = self._statement(name)
+                columns, types = described(self.connection, prepared)
+                self._send(messages.ParameterDescription(type_oids=parameter_ids(prepared, types)))
                 self._send(description(columns, ()) if columns else messages.NoData())
             case messages.Describe(name=name) if self._is_cursor(name):
                 columns = self.connection.cursor_columns(name)
@@ -538,7 +538,8 @@ class Backend:
         types = [parameter_type(id) for id in message.param_types]
         types += [None] * (statement.count - len(types))
         parsed = None if statement.is_empty else self.connection.parsed(statement.text)
-        self._prepared[message.statement] = Prepared(statement, types, parsed, message.query, SYSTEM_CLOCK.now_ms())
+        kept_ms, given = SYSTEM_CLOCK.now_ms(), message.param_types
+        self._prepared[message.statement] = Prepared(statement, types, parsed, message.query, kept_ms, given_ids=given)
 
     def _bound(self, message: messages.Bind) -> Portal:
         prepared = self._statement(message.statement)

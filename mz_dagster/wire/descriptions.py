@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from mz_dagster.adapter import Connection
 from mz_dagster.functions import OpenParameter
 from mz_dagster.scalars.scalar import Literal
-from mz_dagster.scalars.types import Column, ScalarType
+from mz_dagster.scalars.types import TEXT, Column, ScalarType
 from mz_dagster.sql import Insert, Select
 from mz_dagster.wire.statements import Portal, Prepared
-from mz_dagster.wire.types import is_enumerated, unsized
+from mz_dagster.wire.types import UNTYPED, is_enumerated, unsized, wire_type
 
 
 def types_of(connection: Connection, prepared: Prepared) -> Sequence[ScalarType | None]:
@@ -57,6 +58,17 @@ def described(connection: Connection, prepared: Prepared) -> tuple[tuple[Column,
     return columns, [
         unsized(one.types[-1]) if isinstance(one, OpenParameter) and one.types else known
         for one, known in zip(asked, prepared.types, strict=True)
+    ]
+
+
+def parameter_ids(prepared: Prepared, types: Sequence[ScalarType | None]) -> list[int]:
+    """Returns the object ids of parameters: those that the client has given, as it gave them, or else their types'.
+
+    Clients hold against them what they gave: pgjdbc, which gives a string that of varchar, breaks off at that of text.
+    """
+    return [
+        wire_type(one or TEXT).id if given is None or given in UNTYPED else given
+        for one, given in zip_longest(types, prepared.given_ids)
     ]
 
 

@@ -70,6 +70,7 @@ class Prepared:
         source: Its text, as the client has written it.
         kept_ms: When it was prepared, in milliseconds of the wall clock.
         returned: What it returns with parameters of some types, and what it meant when that was found.
+        given_ids: The object ids that the client has given its first parameters, 0 for none.
     """
 
     statement: ClientStatement
@@ -79,6 +80,7 @@ class Prepared:
     kept_ms: int
     found: tuple[Hashable, Sequence[ScalarType | None]] | None = None
     returned: tuple[Hashable, tuple[Column, ...] | None] | None = None
+    given_ids: Sequence[int] = ()
 
 
 @dataclass(slots=True)

@@ -34,8 +34,11 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.values import Dimensioned, Interval, ZonedTime, dimensioned_of
 from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 
-#: Object ids that leave the type to the context: of nothing, of `unknown`, and of strings of any length.
-_OPEN = frozenset((0, 705, 1042, 1043))
+#: Object ids that say nothing: none, and that of `unknown`.
+UNTYPED = frozenset((0, 705))
+
+#: Object ids that leave the type to the context: those, and of strings of any length.
+_OPEN = UNTYPED | {1042, 1043}
 
 _EPOCH_DATE = date(2000, 1, 1)
 _EPOCH = datetime(2000, 1, 1)

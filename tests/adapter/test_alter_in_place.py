@@ -228,11 +228,14 @@ def test_a_column_that_is_read_keeps_its_type(read: Connection) -> None:
         read.execute("ALTER TABLE t ALTER a TYPE bigint")
     read.execute("CREATE TABLE alone (a smallint, b varchar(3))")
     read.execute("INSERT INTO alone VALUES (1, 'abc')")
-    read.execute("ALTER TABLE alone ALTER a TYPE bigint, ALTER COLUMN b SET DATA TYPE text")
+    read.execute('ALTER TABLE alone ALTER a TYPE bigint USING "a"::bigint, ALTER COLUMN b SET DATA TYPE text')
     read.execute("INSERT INTO alone VALUES (5000000000, 'abcdef')")
     assert rows(read, "SELECT * FROM alone") == [(1, "abc"), (5000000000, "abcdef")]
     with pytest.raises(UnsupportedForm, match="this change of a type"):
         read.execute("ALTER TABLE alone ALTER a TYPE integer")
+    for using in ("a + 1", "a::bigint + 1", "b::bigint", "a::integer", "'a'::bigint"):
+        with pytest.raises(UnsupportedForm, match="USING is not supported"):
+            read.execute(f"ALTER TABLE alone ALTER a TYPE bigint USING {using}")
 
 
 def test_an_altered_table_is_read_by_both_engines_from_files_and_at_earlier_times(

@@ -71,6 +71,7 @@ def test_create_source_defaults_to_envelope_none_and_the_formats_pattern() -> No
         ("CREATE MATERIALIZED VIEW v (a, b) WITH (RETAIN HISTORY FOR '2 d') AS VALUES (1, 2)", CreateMaterializedView),
         ("CREATE INDEX ON v", CreateIndex),
         ("CREATE INDEX i ON v (a, b)", CreateIndex),
+        ("CREATE INDEX i ON v (a varchar_pattern_ops DESC, b text_pattern_ops)", CreateIndex),
         ("DROP MATERIALIZED VIEW IF EXISTS a, b CASCADE", Drop),
         ("ALTER TABLE t SET (RETAIN HISTORY FOR '1 hour')", AlterRetainHistory),
         ("ALTER MATERIALIZED VIEW t RESET (RETAIN HISTORY)", AlterRetainHistory),

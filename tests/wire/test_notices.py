@@ -49,6 +49,8 @@ STATEMENTS = (
     "SET LOCAL work_mem = '1MB'",
     "COMMIT",
     "SET LOCAL work_mem = '1MB'",
+    "BEGIN; SET CONSTRAINTS ALL DEFERRED; COMMIT",
+    "SET CONSTRAINTS ALL IMMEDIATE",
     "SET client_min_messages = warning",
     "DROP TABLE IF EXISTS nothing",
     "COMMIT",

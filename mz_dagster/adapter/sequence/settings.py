@@ -1,4 +1,4 @@
-"""SET, RESET and SHOW of settings, and SET TRANSACTION."""
+"""SET, RESET and SHOW of settings, SET TRANSACTION and SET CONSTRAINTS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from mz_dagster.adapter.config_calls import every_setting, setting_column
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters
-from mz_dagster.sql import ResetAll, SetSetting, SetTransaction, ShowSetting
+from mz_dagster.notices import warn
+from mz_dagster.sql import ResetAll, SetConstraints, SetSetting, SetTransaction, ShowSetting
 
 
 def set_setting(context: Context, statement: SetSetting, _: Parameters) -> Result:
@@ -21,6 +22,13 @@ def set_transaction(context: Context, statement: SetTransaction, _: Parameters) 
         context.block(statement)
     context.variables.set_modes(statement.modes, of_session=statement.of_session)
     return Result("SET")
+
+
+def set_constraints(context: Context, _: SetConstraints, __: Parameters) -> Result:
+    """Changes nothing: every statement keeps all constraints by itself."""
+    if context.variables.transaction is None:
+        warn("SET CONSTRAINTS can only be used in transaction blocks", "25P01")
+    return Result("SET CONSTRAINTS")
 
 
 def reset_all(context: Context, _: ResetAll, __: Parameters) -> Result:
