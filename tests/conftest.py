@@ -74,6 +74,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Tests have Dagster's instances of their own: that of who runs them may have daemons, or not exist.
 os.environ.pop("DAGSTER_HOME", None)
+# They also have PostgreSQL's servers of their own: whom libpq is to connect as elsewhere says nothing of these.
+for _name in [name for name in os.environ if name.startswith("PG")]:
+    del os.environ[_name]
 
 # Modules, tests and plans are many objects that stay: to look for cycles as often as by default takes a tenth of all.
 # What is there once all tests are collected stays, all of it.

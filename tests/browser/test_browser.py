@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 
 import pytest
+from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from mz_dagster.adapter import Engine, Project
+from mz_dagster.clock import SYSTEM_CLOCK
 from mz_dagster.orchestration import partition_key
+from mz_dagster.orchestration.drive import instance_of
 from tests.browser.conftest import STEPPED, TICKS
 
 pytestmark = pytest.mark.timeout(600)
@@ -92,6 +95,7 @@ def test_frontier_is_plotted(page: Page) -> None:
 
 
 def test_range_run_succeeds(page: Page, range_run: str, project: Project) -> None:
+    _wait_for_backfill(project, range_run.rpartition("/")[2])
     page.goto(f"{range_run}?tab=runs")
     expect(page.get_by_text("Success", exact=True)).to_be_visible(timeout=RUN_MS)
     with Engine(project) as engine:
@@ -120,6 +124,17 @@ def test_compaction_starts_from_its_launchpad(page: Page, project: Project) -> N
         after, _ = engine.catalog.live_batch_counts()[view]
     assert before >= STEPPED
     assert after == 1
+
+
+def _wait_for_backfill(project: Project, backfill: str) -> None:
+    """Waits until a backfill is over; a page that shows it meanwhile takes a processor."""
+    until = SYSTEM_CLOCK.monotonic_ms() + RUN_MS
+    with instance_of(project) as instance:
+        while SYSTEM_CLOCK.monotonic_ms() < until:
+            found = instance.get_backfill(backfill)
+            if found is not None and found.status in BULK_ACTION_TERMINAL_STATUSES:
+                return
+            SYSTEM_CLOCK.sleep(0.5)
 
 
 def _node(page: Page, name: str) -> Locator:
