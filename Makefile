@@ -89,7 +89,7 @@ test-needs: setup lint compiled-tests postgres chromium .make/wire-clients
 
 test: ## lint, then every test that is not deep
 	$(MAKE) --no-print-directory --jobs=3 test-needs
-	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that start no Spark and are not long
 	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder

@@ -275,8 +275,12 @@ def test_postgresql_is_found_without_a_driver_and_under_any_default_isolation(ur
     with connected(url) as raw:
         database = raw.exec_driver_sql("SELECT current_database()").scalar_one()
         raw.exec_driver_sql(f"ALTER DATABASE {database} SET default_transaction_isolation = 'serializable'")
-    with Catalog.open(url.replace("+psycopg", "")) as catalog:
-        test_threads_share_one_catalog(_with_timeline(catalog))
+    try:
+        with Catalog.open(url.replace("+psycopg", "")) as catalog:
+            test_threads_share_one_catalog(_with_timeline(catalog))
+    finally:  # psql shows the settings of all databases of a server, which other tests use, too
+        with connected(url) as raw:
+            raw.exec_driver_sql(f"ALTER DATABASE {database} RESET ALL")
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
