@@ -106,9 +106,8 @@ def end_lost_run(instance: dg.DagsterInstance, lost: LostLeader | None, now_s: f
         instance.report_run_canceled(run, why)
     else:
         instance.report_run_failed(run, why)
-    if (
-        instance.event_log_storage.supports_global_concurrency_limits
-    ):  # only Dagster's run monitoring does so, if it is on
+    # Dagster's run monitoring alone frees the slots of pools, if it is on.
+    if instance.event_log_storage.supports_global_concurrency_limits:
         instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
     return run
 

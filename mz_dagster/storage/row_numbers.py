@@ -196,8 +196,7 @@ def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]
         return compact(numbered([column.is_valid(), *column.flatten()], len(column), signs=signs)[0])
     if pa.types.is_list(column.type):
         return _numbered_lists(column, signs=signs)
-    if pa.types.is_floating(column.type):
-        column = _in_one_form(column, signs=signs).view(pa.int64() if column.type.bit_width == 64 else pa.int32())
+    column = _without_floats(column, signs=signs)
     if len(column) >= budget().numbered_rows and is_stored_as_integer(column.type):
         ends = pc.min_max(column.view(f"int{column.type.bit_width}"))
         low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
@@ -221,16 +220,17 @@ def _numbered_lists(column: pa.ListArray, *, signs: bool) -> tuple[NDArray[np.in
 
 def _identified(values: pa.Array, *, signs: bool) -> NDArray[np.int64]:
     """Returns a number for each value, the same for equal ones; those of numbers without NULLs are their own bits."""
-    bits = values
-    if pa.types.is_floating(values.type):
-        bits = _in_one_form(values, signs=signs).view(pa.int64() if values.type.bit_width == 64 else pa.int32())
-    if is_stored_as_integer(bits.type) and not bits.null_count:
-        return stored_integers(bits)
-    return numbered([values], len(values), signs=signs)[0]
+    values = _without_floats(values, signs=signs)
+    if is_stored_as_integer(values.type) and not values.null_count:
+        return stored_integers(values)
+    return _numbered(values, signs=signs)[0]
 
 
-def _in_one_form(column: pa.Array, *, signs: bool) -> pa.Array:
-    """Returns floats of which all NaNs are one, and if they have no `signs`, the zeros."""
+def _without_floats(column: pa.Array, *, signs: bool) -> pa.Array:
+    """Returns floats as their bits, all NaNs being one, and if they have no `signs`, the zeros; or what else it is."""
+    if not pa.types.is_floating(column.type):
+        return column
     is_nan = pc.is_nan(column)
     column = pc.if_else(is_nan, pa.scalar(math.nan, column.type), column) if pc.any(is_nan).as_py() else column
-    return column if signs else pc.add(column, pa.scalar(0.0, column.type))
+    column = column if signs else pc.add(column, pa.scalar(0.0, column.type))
+    return column.view(f"int{column.type.bit_width}")

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.compute.local.expressions.numbers import decimals, integers, nulls, units
+from mz_dagster.plan.relation import ColumnOrder
 from mz_dagster.storage.plain_cells import moments_as_numbers
 from mz_dagster.storage.row_numbers import (
     compact,
@@ -39,6 +40,12 @@ _MINUS_ZERO = -1
 #: For each column its value's code.
 Row: TypeAlias = tuple[int, ...]
 Codes: TypeAlias = NDArray[np.int64]
+
+
+def sorting_codes(codes: Codes, order: ColumnOrder) -> Codes:
+    """Returns what has the order, as integers, that a column of codes is to be sorted by."""
+    null = -NULL if order.nulls_first else NULL
+    return np.where(codes == NULL, null, -codes if order.descending else codes)
 
 
 class CodedRows:

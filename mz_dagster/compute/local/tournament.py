@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.coded_rows import NULL, CodedRows
+from mz_dagster.compute.local.coded_rows import NULL, CodedRows, sorting_codes
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.functions.aggregates.algebra import AggregateFunction
 from mz_dagster.plan.physical import Extremes, TopRows
@@ -173,11 +173,7 @@ def _first_rows(
     places = rows.places()
     compared = [coded.comparable(position, codes) for position, codes in enumerate(rows.cells)]
     apart = [own for own, codes in zip(rows.cells, compared, strict=True) if own is not codes]
-    keys = []
-    for one in function.order:
-        codes = compared[one.position]
-        null = -NULL if one.nulls_first else NULL
-        keys.append(np.where(codes == NULL, null, -codes if one.descending else codes))
+    keys = [sorting_codes(compared[one.position], one) for one in function.order]
     order = order_by([places, *keys, *compared, *apart])
     offset = function.offset if is_last else 0
     end = None if function.limit is None else function.offset + function.limit

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mz_dagster.compute.local.coded_rows import NULL
+from mz_dagster.compute.local.coded_rows import sorting_codes
 from mz_dagster.functions.evaluation import compiled
 from mz_dagster.functions.registry import SqlFailure
 from mz_dagster.plan.relation import ColumnOrder, FrameBound, FrameExclusion, FrameUnit, WindowFrame
@@ -88,12 +88,6 @@ class Partitions:
     def group_firsts(self) -> Integers:
         """The first place of each group of peers."""
         return np.flatnonzero(self.first == self.at)
-
-
-def sorting_codes(codes: Integers, order: ColumnOrder) -> Integers:
-    """Returns what has the order, as integers, that a column of codes is to be sorted by."""
-    null = -NULL if order.nulls_first else NULL
-    return np.where(codes == NULL, null, -codes if order.descending else codes)
 
 
 @dataclass(frozen=True, slots=True)

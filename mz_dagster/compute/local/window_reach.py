@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mz_dagster.compute.algebra.frame import DIFF
-from mz_dagster.compute.local.coded_rows import CodedRows
+from mz_dagster.compute.local.coded_rows import CodedRows, sorting_codes
 from mz_dagster.compute.local.expressions.numbers import integers
-from mz_dagster.compute.local.window_frames import FAR, Integers, sorting_codes
+from mz_dagster.compute.local.window_frames import FAR, Integers
 from mz_dagster.plan.physical import Staged, Windowed
 from mz_dagster.plan.relation import ColumnOrder, FrameExclusion, FrameUnit, WindowFrame
 from mz_dagster.storage.row_numbers import numbered, order_by, whole
