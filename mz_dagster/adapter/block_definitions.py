@@ -24,6 +24,7 @@ from mz_dagster.sql import (
     CreateTable,
     CreateTableAs,
     CreateType,
+    CreateUniqueIndex,
     CreateView,
     Drop,
 )
@@ -36,6 +37,7 @@ DEFINED_IN_BLOCKS = (
     | CreateView
     | CreateMaterializedView
     | CreateIndex
+    | CreateUniqueIndex
     | CreateSchema
     | CreateType
     | Drop

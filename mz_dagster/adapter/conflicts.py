@@ -19,8 +19,8 @@ from mz_dagster.plan.relation import Relation
 from mz_dagster.sql import Insert, OnConflict, SqlText, Update, bind_update
 from mz_dagster.sql.constraints import OverRows, WrittenRows
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.errors import CardinalityViolation, InvalidColumnReference, UndefinedObject, UnsupportedForm
-from mz_dagster.sql.statements import UniqueKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _numbers(found: Sequence[Row]) -> list[int]:
 def _named_keys(clause: OnConflict, enforcement: Enforcement) -> tuple[UniqueKey, ...]:
     keys: tuple[UniqueKey, ...] = enforcement.constraints.keys
     if clause.constraint is not None:
-        found = [key for key in keys if key.name == clause.constraint]
+        found = [key for key in keys if key.name == clause.constraint and not key.is_index]
         if not found:
             raise UndefinedObject(
                 f'constraint "{clause.constraint}" for table "{enforcement.table.name}" does not exist',

@@ -43,9 +43,9 @@ from mz_dagster.sql.constraints import (
     over_numbered,
     violations,
 )
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.errors import CheckViolation, UniqueViolation
 from mz_dagster.sql.schemas import last_of
-from mz_dagster.sql.statements import UniqueKey
 from mz_dagster.storage.arrow_schema import arrow_type
 from mz_dagster.storage.row_numbers import compact, firsts, numbered, whole
 
@@ -185,9 +185,19 @@ class Enforcement:
         return repr(next(cells)) == repr(next(cells))
 
     def enforce_among(self, rows: Sequence[Row], read: Read) -> None:
-        """Returns if the table may hold rows, as far as these alone decide it; raises as `enforce`."""
+        """Returns if a table may consist of rows, which it does not have to before.
+
+        Raises:
+            CheckViolation: A row makes a condition false.
+            UniqueViolation: Two rows are equal in a key, for which so there can be no index.
+        """
         self.check(rows, read)
-        self._enforce_keys_among(self.constraints.keys, rows, read)
+        for key in self.constraints.keys:
+            number = self._first_twice(key, rows, read)
+            if number is not None:
+                raise self._unique_violation(
+                    key, rows[number], number, f'could not create unique index "{key.name}"', "is duplicated"
+                )
 
     def _enforce_keys_among(self, keys: Sequence[UniqueKey], rows: Sequence[Row], read: Read) -> None:
         for key in keys:
@@ -282,11 +292,14 @@ class Enforcement:
         return StoredRows.of([*(rows.table.column(i) for i in places), pa.array(np.arange(len(rows)))], columns)
 
     def _twice(self, key: UniqueKey, row: Sequence[Any], number: int) -> UniqueViolation:
+        message = f'duplicate key value violates unique constraint "{key.name}"'
+        return self._unique_violation(key, row, number, message, "already exists")
+
+    def _unique_violation(
+        self, key: UniqueKey, row: Sequence[Any], number: int, message: str, found: str
+    ) -> UniqueViolation:
         values = tuple(row[place] for place in self._places(key))
-        error = UniqueViolation(
-            f'duplicate key value violates unique constraint "{key.name}"',
-            detail=f"Key ({', '.join(key.columns)})={shown(values)} already exists.",
-        )
+        error = UniqueViolation(message, detail=f"Key ({', '.join(key.columns)})={shown(values)} {found}.")
         table = last_of(self.table.schema, str(self.table.name))
         return error.about(schema=self.table.schema, table=table, constraint=key.name).of_row(number)
 

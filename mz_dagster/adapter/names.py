@@ -20,6 +20,7 @@ from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.inspection import Inspection
 from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.system_catalogs import Facts, made, refused
+from mz_dagster.adapter.table_constraints import has_unique_index
 from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
@@ -212,6 +213,18 @@ class Names:
                 return row
         return None
 
+    def with_unique_index(self, name: Name) -> ObjectRow | None:
+        """Returns the table of a unique index that bears a name; None if none does."""
+        parts = self._here(name.parts)
+        temporary = parts[:-1] in ((), (_TEMPORARY,))
+        schemas = (*([None] if temporary else ()), *(parts[:-1] or self.path()))
+        tables = [one for one in self.objects("table") if has_unique_index(one.sql, name.last)]
+        for schema in schemas:
+            for one in tables:
+                if schema is None if self.is_temporary(one.id) else schema == one.schema:
+                    return one
+        return None
+
     def _named(self, key: str) -> ObjectRow | None:
         """Returns the object that the catalog knows by a key, or will when the block that is open commits."""
         block = self.block()
@@ -353,6 +366,9 @@ class Names:
                 "cannot create temporary relation in non-temporary schema", position=name.offset + 1
             )
         if (self._temporary_row((name.last,)) if temporary else self._named(target.key)) is not None:
+            raise NameTaken(str(name))
+        within = _TEMPORARY if temporary else target.schema
+        if self.with_unique_index(Name((within, name.last), name.offset)) is not None:
             raise NameTaken(str(name))
 
     def kept(self, new: Sequence[NewObject]) -> list[NewObject]:

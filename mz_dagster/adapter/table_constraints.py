@@ -13,3 +13,15 @@ def constraints_of(sql: str) -> TableConstraints:
     (statement,) = parse(sql)
     assert isinstance(statement, CreateTable)
     return TableConstraints.of(statement)
+
+
+def has_unique_index(sql: str, name: str) -> bool:
+    """Returns whether the definition of a table has a unique index of a name.
+
+    Example:
+        >>> has_unique_index("CREATE TABLE t (a int, UNIQUE INDEX i (a))", "i")
+        True
+    """
+    if "index" not in sql.lower():  # which is sooner told than parsed
+        return False
+    return any(one.is_index and one.name == name for one in constraints_of(sql).keys)

@@ -18,7 +18,7 @@ from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
 from mz_dagster.catalog.schema import PROJECT
 from mz_dagster.version import __version__, is_later
 
-FORMAT = 5
+FORMAT = 6
 """The format that this release reads and writes."""
 
 
@@ -38,8 +38,12 @@ def _may_add_columns(_: Connection) -> None:
     """Changes nothing: from format 5 on sources may have columns that were added to them, and none has yet."""
 
 
+def _may_have_unique_indexes(_: Connection) -> None:
+    """Changes nothing: from format 6 on definitions of tables may have unique indexes, and none has yet."""
+
+
 STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
-    {1: _may_inline, 2: _may_remember, 3: _may_drop_errors, 4: _may_add_columns}
+    {1: _may_inline, 2: _may_remember, 3: _may_drop_errors, 4: _may_add_columns, 5: _may_have_unique_indexes}
 )
 """What brings a state of each older format to the next one, by that format."""
 

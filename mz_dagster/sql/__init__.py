@@ -6,10 +6,10 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 
 - `lexer`: tokens and statements of a text. `cursor`: walking over tokens. `parsed_texts`, `parsed_bodies`: what was
   parsed before, by a `parse_cache`; `syntax`: whether all of a statement is parsed.
-- `statements`, `session_statements`: the statements, as data. `statement_parser`, `query_clauses`, `source_statement`,
-  `sink_statement`, `check_statement`, `table_statement`, `column_definitions`, `altering`, `source_columns`,
-  `source_changes`, `table_changes`, `identity`, `write_statements`, `subscribe_statement`, `cursor_statements`,
-  `options`, `type_names`: the grammar.
+- `statements`, `session_statements`: the statements, as data; `declared_keys`. `statement_parser`, `query_clauses`,
+  `source_statement`, `sink_statement`, `check_statement`, `table_statement`, `column_definitions`, `altering`,
+  `source_columns`, `source_changes`, `table_changes`, `identity`, `write_statements`, `subscribe_statement`,
+  `cursor_statements`, `options`, `type_names`: the grammar.
 - `body_parser`: query bodies to syntax trees; the only file that runs sqlglot, by its `interpreted_parser`. `hints`:
   what is cut out before.
 - `binder`: the binder's entrances; `writes` has those of INSERT, UPDATE and DELETE, each of which is a query that is
@@ -30,9 +30,9 @@ has no exact plan is refused with its reason. PostgreSQL's semantics decide.
 It does not resolve names itself (a `Resolver` does), optimize, or run anything.
 
 Open to other layers beside this front door: `altering`, `catalog_calls`, `catalog_facts`, `check_statement`,
-`circumstances`, `connection_statements`, `constraints`, `cursor`, `definition_zone`, `errors`, `finishing`, `lexer`,
-`numbered_parameters`, `options`, `parsed_texts`, `query_clauses`, `role_statements`, `schemas`, `source_changes`,
-`source_statement`, `statements`, `syntax`, `table_changes`, `table_text`, `translation`,
+`circumstances`, `connection_statements`, `constraints`, `cursor`, `declared_keys`, `definition_zone`, `errors`,
+`finishing`, `lexer`, `numbered_parameters`, `options`, `parsed_texts`, `query_clauses`, `role_statements`, `schemas`,
+`source_changes`, `source_statement`, `statements`, `syntax`, `table_changes`, `table_text`, `translation`,
 `translation.originals`, `translation.translate`, `type_names`, `type_statements`.
 """
 
@@ -102,6 +102,7 @@ from mz_dagster.sql.statements import (
     CreateTable,
     CreateTableAs,
     CreateType,
+    CreateUniqueIndex,
     CreateView,
     CsvOptions,
     Delete,
@@ -165,6 +166,7 @@ __all__ = [
     "CreateTable",
     "CreateTableAs",
     "CreateType",
+    "CreateUniqueIndex",
     "CreateView",
     "CsvOptions",
     "Deallocate",

@@ -40,7 +40,6 @@ from mz_dagster.sql.statements import (
     CreateTable,
     Name,
     SqlText,
-    UniqueKey,
 )
 from mz_dagster.sql.type_names import column_type
 
@@ -190,7 +189,7 @@ class AlteredTable:
                 else:
                     tell(f'column "{action.column}" of relation "{table}" does not exist, skipping')
             case "drop constraint":
-                keys = [one for one in self.definition.keys if one.name != action.column]
+                keys = [one for one in self.definition.keys if one.name != action.column or one.is_index]
                 checks = [one for one in self.definition.checks if one.name != action.column]
                 if len(keys) + len(checks) == len(self.definition.keys) + len(self.definition.checks):
                     if action.if_exists:
@@ -198,7 +197,9 @@ class AlteredTable:
                         return
                     raise self._no_constraint(action)
                 self.definition.keys, self.definition.checks = keys, checks
-            case "rename constraint":
+            case "drop index":
+                self.definition.keys = [one for one in self.definition.keys if one.name != action.column]
+            case "rename constraint" | "rename index":
                 self._rename_constraint(action)
             case "rename column":
                 self._rename(action)
@@ -303,7 +304,7 @@ class AlteredTable:
         old = action.column
         definition.columns[place] = replace(definition.columns[place], name=new)
         definition.keys = [
-            UniqueKey(one.name, tuple(new if name == old else name for name in one.columns), one.primary)
+            replace(one, columns=tuple(new if name == old else name for name in one.columns), offset=0)
             for one in definition.keys
         ]
         definition.checks = [replace(one, predicate=_renamed(one.predicate, old, new)) for one in definition.checks]
@@ -360,7 +361,8 @@ class AlteredTable:
     def _rename_constraint(self, action: AlterAction) -> None:
         definition, old, new = self.definition, action.column, str(action.new_name)
         names = [*(one.name for one in definition.keys), *(one.name for one in definition.checks)]
-        if old not in names:
+        indexes = [one.name for one in definition.keys if one.is_index]
+        if old not in names or (old in indexes and action.kind == "rename constraint"):
             raise self._no_constraint(action)
         if new in names:
             raise DuplicateObject(

@@ -17,6 +17,7 @@ from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import parse_scalar
 from mz_dagster.sql.cursor import TokenCursor
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     DuplicateColumn,
@@ -29,7 +30,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.identity import parse_identity, serial, serial_type
 from mz_dagster.sql.lexer import Token, TokenKind
-from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, SqlText, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, SqlText
 from mz_dagster.sql.type_names import BYTEWISE, COLLATED, column_type
 
 #: Names that shards need for themselves.
@@ -70,12 +71,14 @@ class Columns:
         """The primary key, if there is one."""
         return next((one for one in self.keys if one.primary), None)
 
-    def add_key(self, columns: Sequence[str], *, primary: bool, offset: int, name: str | None) -> None:
+    def add_key(
+        self, columns: Sequence[str], *, primary: bool, offset: int, name: str | None, is_index: bool = False
+    ) -> None:
         """Notes that no two rows are to be equal in these columns."""
         if primary and self.primary_key is not None:
             raise InvalidTableDefinition("multiple primary keys are not allowed", position=offset + 1)
         kind = "pkey" if primary else "_".join((*columns, "key"))
-        self.keys.append(UniqueKey(self._named(name, kind, offset), tuple(columns), primary, offset))
+        self.keys.append(UniqueKey(self._named(name, kind, offset), tuple(columns), primary, offset, is_index))
 
     def add_check(self, predicate: SqlText, *, offset: int, name: str | None) -> None:
         """Notes that no row is to make this condition false; without a name it gets one with `check_names`."""
@@ -179,6 +182,9 @@ def parse_constraint(cursor: TokenCursor, found: Columns, *, only_keys: bool = F
         raise cursor.refuse(f"{first.value.upper()} in a definition", "It could not be enforced.", token=first)
     if cursor.accepts("primary", "key"):
         found.add_key(cursor.names_in_parentheses(), primary=True, offset=token.start, name=name)
+    elif name is None and cursor.accepts("unique", "index"):
+        index = cursor.identifier("the index's name")
+        found.add_key(cursor.names_in_parentheses(), primary=False, offset=token.start, name=index, is_index=True)
     elif cursor.accepts("unique"):
         _check_nulls(cursor)
         found.add_key(cursor.names_in_parentheses(), primary=False, offset=token.start, name=name)

@@ -26,6 +26,7 @@ from mz_dagster.sql.binding import BindingContext
 from mz_dagster.sql.body_parser import Body, parse_scalar
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.errors import DatatypeMismatch, InvalidObjectDefinition, UnsupportedForm
 from mz_dagster.sql.expression_binder import ExpressionBinder
 from mz_dagster.sql.expressions import Expressions
@@ -35,7 +36,7 @@ from mz_dagster.sql.pending import projected
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.scope import Scope
 from mz_dagster.sql.session_values import CHANCE
-from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, SqlText, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, SqlText
 
 #: Up to how many rows are constants of a plan that reads them.
 _MOST_LITERAL = 100

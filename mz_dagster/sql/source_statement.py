@@ -11,10 +11,11 @@ from typing import Literal, NamedTuple
 from mz_dagster.plan.representations import REPRESENTATIONS
 from mz_dagster.sql.column_definitions import parse_columns
 from mz_dagster.sql.cursor import TokenCursor
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.errors import InvalidSyntax, InvalidTableDefinition
 from mz_dagster.sql.lexer import Token, same_tokens, tokens_of
 from mz_dagster.sql.options import Common, parse_source_options, parse_timeline, parse_with_options
-from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name, UniqueKey
+from mz_dagster.sql.statements import ColumnDefinition, CreateSource, Delta, Files, Iceberg, Name
 
 
 def parse_create_source(cursor: TokenCursor, common: Common) -> CreateSource:

@@ -64,6 +64,7 @@ from mz_dagster.sql.statements import (
     CreateMaterializedView,
     CreateSchema,
     CreateTableAs,
+    CreateUniqueIndex,
     CreateView,
     Delete,
     Drop,
@@ -244,12 +245,8 @@ def _create(cursor: TokenCursor, common: Common) -> Statement:
         return parse_create_type(cursor, common)
     if cursor.sees("role|user") and not cursor.sees("user", "mapping"):
         return parse_create_role(cursor, common)
-    if cursor.sees("unique", "index"):
-        raise cursor.refuse(
-            "CREATE UNIQUE INDEX",
-            "An index is a layout of what is there; what may be there, a table says.",
-            "ALTER TABLE t ADD UNIQUE (column).",
-        )
+    if cursor.accepts("unique", "index"):
+        return _create_unique_index(cursor, common)
     if cursor.sees("domain"):
         raise cursor.refuse("CREATE DOMAIN", "A column has its type's values.", "Give the column a CHECK.")
     if cursor.sees("function|procedure|aggregate"):
@@ -278,15 +275,7 @@ def _create_view(cursor: TokenCursor, common: Common, *, temporary: bool, replac
 
 
 def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
-    cursor.accepts("concurrently")  # as every index is made
-    if_not_exists = _if_not_exists(cursor)
-    name = None if cursor.sees("on") else cursor.name()
-    if cursor.sees("in", "cluster"):
-        raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
-    cursor.expects("on")
-    on = cursor.name()
-    if cursor.accepts("using") and not cursor.accepts("btree|hash"):
-        raise cursor.refuse(f"USING {cursor.current.value}", "There is one kind of index.")
+    name, on, if_not_exists = _index_and_relation(cursor)
     if not cursor.current.is_symbol("("):
         return CreateIndex(*common, name, on, (), if_not_exists)
     opening = cursor.at
@@ -306,6 +295,51 @@ def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
     if cursor.sees("with"):
         raise cursor.refuse("WITH on an index", "An index is kept as long as its collection.")
     return CreateIndex(*common, name, on, columns, if_not_exists)
+
+
+def _index_and_relation(cursor: TokenCursor) -> tuple[Name | None, Name, bool]:
+    """Moves past `[CONCURRENTLY] [IF NOT EXISTS] [name] ON relation [USING method]`."""
+    cursor.accepts("concurrently")  # as every index is made
+    if_not_exists = _if_not_exists(cursor)
+    name = None if cursor.sees("on") else cursor.name()
+    if cursor.sees("in", "cluster"):
+        raise cursor.refuse("IN CLUSTER", "There are no clusters: Spark is configured by the project.")
+    cursor.expects("on")
+    on = cursor.name()
+    if cursor.accepts("using") and not cursor.accepts("btree|hash"):
+        raise cursor.refuse(f"USING {cursor.current.value}", "There is one kind of index.")
+    return name, on, if_not_exists
+
+
+def _create_unique_index(cursor: TokenCursor, common: Common) -> CreateUniqueIndex:
+    name, on, if_not_exists = _index_and_relation(cursor)
+    opening = cursor.at
+    try:
+        columns = _index_columns(cursor)
+    except InvalidSyntax as error:
+        cursor.at = opening
+        cursor.skip_balanced()
+        raise UnsupportedForm(
+            "a unique index on an expression is not supported",
+            detail="Its key is a list of columns.",
+            hint="Add a column that is computed: ALTER TABLE t ADD COLUMN lower_email text "
+            "GENERATED ALWAYS AS (lower(email)) STORED UNIQUE.",
+            position=error.position,
+        ) from None
+    if cursor.accepts("nulls"):
+        if cursor.sees("not"):
+            raise cursor.refuse("NULLS NOT DISTINCT", "Rows with a NULL in a key are all different.")
+        cursor.expects("distinct")
+    if cursor.sees("where"):
+        raise cursor.refuse(
+            "a unique index on some rows",
+            "It holds for all rows but those with a NULL in its key.",
+            "Add a column that is computed, and is NULL in all others: ALTER TABLE t ADD COLUMN active_email text "
+            "GENERATED ALWAYS AS (CASE WHEN is_active THEN email END) STORED UNIQUE.",
+        )
+    if cursor.sees("include|with|tablespace"):
+        raise cursor.refuse(f"{cursor.current.value.upper()} on a unique index", "It is its columns alone.")
+    return CreateUniqueIndex(*common, name, on, columns, if_not_exists)
 
 
 def _index_columns(cursor: TokenCursor) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.types import ScalarType
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.row_lock import RowLock
 
 
@@ -101,23 +102,6 @@ class ColumnDefinition:
     identity: Identity | None = None
     type_offset: int = 0
     computed: SqlText | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UniqueKey:
-    """A constraint: no two rows of a table are equal in these columns. Rows with a NULL there are never equal.
-
-    Attributes:
-        name: Of the constraint.
-        columns: Their names.
-        primary: Whether it is the primary key, whose columns are not NULL.
-        offset: Where it is said.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    primary: bool
-    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +346,16 @@ class CreateIndex(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateUniqueIndex(Statement):
+    """`CREATE UNIQUE INDEX` on a table, which holds its rows to it as a UNIQUE constraint does."""
+
+    name: Name | None
+    on: Name
+    columns: tuple[str, ...]
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CreateSchema(Statement):
     """`CREATE SCHEMA`."""
 
@@ -452,7 +446,7 @@ class AlterAction:
 
     Attributes:
         kind: What.
-        column: The column, or the constraint that is dropped or renamed; empty for one that is added.
+        column: The column, or the constraint or unique index that is dropped or renamed; empty for one that is added.
         offset: Where it stands.
         if_exists: Whether nothing is to be done about what is missing, or of what is added, there.
         text: What is added, or the default that is set.
@@ -465,7 +459,7 @@ class AlterAction:
     kind: Literal[
         "add column", "drop column", "rename column", "set default", "drop default", "set not null", "drop not null",
         "set type", "add constraint", "drop constraint", "rename constraint", "drop expression",
-        "restart", "add identity", "drop identity",
+        "restart", "add identity", "drop identity", "drop index", "rename index",
     ]  # fmt: skip
     column: str
     offset: int

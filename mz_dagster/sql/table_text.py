@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.identity import identity_text, serial_text
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.statement_parser import parse
-from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable, UniqueKey
+from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable
 
 
 def type_text(type_: ScalarType) -> str:
@@ -103,6 +104,8 @@ def _column_parts(column: ColumnDefinition) -> Iterator[str]:
 
 def key_text(key: UniqueKey) -> str:
     """Returns a key as a table's definition says it."""
+    if key.is_index:
+        return f"UNIQUE INDEX {quoted(key.name)} ({', '.join(map(quoted, key.columns))})"
     kind = "PRIMARY KEY" if key.primary else "UNIQUE"
     return f"CONSTRAINT {quoted(key.name)} {kind} ({', '.join(map(quoted, key.columns))})"
 

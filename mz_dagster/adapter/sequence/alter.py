@@ -9,6 +9,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.rewriting_sinks import rewrite_sink
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import named, refuse_in_block
+from mz_dagster.adapter.sequence.unique_index import is_unique_index, rename_unique_index
 from mz_dagster.adapter.unbinding import unbind_changed
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.notices import tell
@@ -31,6 +32,9 @@ def rename(context: Context, statement: AlterRename, _: Sequence[object]) -> Res
     """
     names = context.names
     found = names.find(statement.name)
+    if found is None and statement.kind in ("index", "table") and is_unique_index(names, statement.name):
+        rename_unique_index(context, statement)
+        return Result(f"ALTER {statement.kind.upper()}")
     kind = (
         found.kind if statement.kind == "table" and found is not None and found.kind in _RELATIONS else statement.kind
     )

@@ -10,6 +10,7 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import named, refuse_in_block
+from mz_dagster.adapter.sequence.unique_index import drop_unique_index, is_unique_index
 from mz_dagster.catalog import ObjectRow, StillNeeded
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -36,7 +37,11 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
         refuse_in_block(names, f"DROP {statement.kind.upper()}")
     if statement.kind == "schema":
         return Result(_drop_schemas(names, statement))
-    found = [named(names, name, statement.kind, statement.if_exists) for name in statement.names]
+    unique = [one for one in statement.names if statement.kind == "index" and is_unique_index(names, one)]
+    others = [one for one in statement.names if one not in unique]
+    found = [named(names, name, statement.kind, statement.if_exists) for name in others]
+    for name in unique:
+        drop_unique_index(context, statement, name)
     block = names.block()
     if block is not None:
         _drop_in_block(names, block, [row for row in found if row is not None], statement)

@@ -11,6 +11,7 @@ from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
+from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.plan.relation import Constant, Filter
 from mz_dagster.scalars.scalar import Literal
@@ -77,7 +78,14 @@ def _listed(names: Names, statement: Show) -> list[Row]:
         case "indexes":
             on = None if statement.name is None else names.object(statement.name).id
             indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
-            return [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
+            found = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
+            tables = [one for one in names.objects("table") if on is None or on == one.id]
+            return found + [
+                (key.name, one.name, ", ".join(key.columns))
+                for one in tables
+                for key in constraints_of(one.sql).keys
+                if key.is_index
+            ]
         case "checks":
             checks = names.objects("check")
             return [_check(names, told) for one in checks for told in check_results(names.engine, [one], examples=0)]

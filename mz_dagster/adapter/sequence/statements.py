@@ -29,6 +29,7 @@ from mz_dagster.adapter.sequence.select import select
 from mz_dagster.adapter.sequence.show import show
 from mz_dagster.adapter.sequence.subscribe import subscribe
 from mz_dagster.adapter.sequence.truncate import truncate
+from mz_dagster.adapter.sequence.unique_index import create_unique_index
 from mz_dagster.adapter.sequence.update import update
 from mz_dagster.sql import (
     AlterDropErrors,
@@ -55,6 +56,7 @@ from mz_dagster.sql import (
     CreateTable,
     CreateTableAs,
     CreateType,
+    CreateUniqueIndex,
     CreateView,
     Deallocate,
     Declare,
@@ -168,6 +170,7 @@ STATEMENTS: Mapping[type[Statement], Sequenced] = {
     **_of(Effect.DEFINES, create.create, CreateView),
     **_of(Effect.DEFINES, create.create, CreateMaterializedView),
     **_of(Effect.DEFINES, create.create, CreateIndex),
+    **_of(Effect.DEFINES, create_unique_index, CreateUniqueIndex),
     **_of(Effect.DEFINES, create.create, CreateType),
     **_of(Effect.DEFINES, create.create, CreateSecret),
     **_of(Effect.DEFINES, create.create, CreateConnection),

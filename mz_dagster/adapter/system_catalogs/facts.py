@@ -20,8 +20,9 @@ from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.sql import CreateCheck, CreateMaterializedView, CreateView, TableConstraints, parse
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.declared_keys import UniqueKey
 from mz_dagster.sql.schemas import PUBLIC, last_of, names_in
-from mz_dagster.sql.statements import Identity, UniqueKey
+from mz_dagster.sql.statements import Identity
 
 FIRST_ID = 16384
 """PostgreSQL's first object id of what users create."""
@@ -44,19 +45,21 @@ _RELKINDS = {"table": "r", "source": "r", "view": "v", "materialized view": "m",
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A PRIMARY KEY or UNIQUE constraint, and the index by which PostgreSQL would have it.
+    """A PRIMARY KEY or UNIQUE constraint, and the index by which PostgreSQL would have it; or a unique index alone.
 
     Attributes:
         id: The object id of both.
         name: The name of both.
         columns: The numbers of its columns.
         primary: Whether it is the primary key.
+        is_index: Whether it is an index alone.
     """
 
     id: int
     name: str
     columns: tuple[int, ...]
     primary: bool
+    is_index: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +143,23 @@ class CatalogEntry:
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """A table's keys, in the order in which they were declared."""
+        """A table's keys and unique indexes, in the order in which they were declared."""
         declared: Sequence[UniqueKey] = () if self.constraints is None else self.constraints.keys
         return tuple(
-            Key(self._own_id(1 + i, _FIRST_SEQUENCE), one.name, tuple(map(self.number, one.columns)), one.primary)
+            Key(
+                self._own_id(1 + i, _FIRST_SEQUENCE),
+                one.name,
+                tuple(map(self.number, one.columns)),
+                one.primary,
+                one.is_index,
+            )
             for i, one in enumerate(declared)
         )
+
+    @property
+    def key_constraints(self) -> tuple[Key, ...]:
+        """Those of its keys that are constraints."""
+        return tuple(one for one in self.keys if not one.is_index)
 
     @cached_property
     def sequences(self) -> tuple[OwnedSequence, ...]:

@@ -243,7 +243,7 @@ def checks_of(one: CatalogEntry) -> Iterator[tuple[int, CheckConstraint]]:
 
 def _constraints(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
-        for key in one.keys:
+        for key in one.key_constraints:
             yield {**_constraint(key.id, key.name, one, "p" if key.primary else "u", key.columns), "conindid": key.id}
         for id, check in checks_of(one):
             names = one.row.relation_type.names
@@ -324,9 +324,10 @@ def _dependencies(facts: Facts) -> Iterator[Cells]:
                 if id in facts.by_global_id:
                     yield _depends(REWRITE_ID, one.id, CLASS_ID, facts.by_global_id[id].id, 0, "n")
         for key in one.keys:
-            yield _depends(CLASS_ID, key.id, CONSTRAINT_ID, key.id, 0, "i")
+            if not key.is_index:
+                yield _depends(CLASS_ID, key.id, CONSTRAINT_ID, key.id, 0, "i")
             for number in key.columns:
-                yield _depends(CONSTRAINT_ID, key.id, CLASS_ID, one.id, number, "a")
+                yield _depends(CLASS_ID if key.is_index else CONSTRAINT_ID, key.id, CLASS_ID, one.id, number, "a")
         for sequence in one.sequences:
             kind = "a" if sequence.identity.generated == "serial" else "i"
             yield _depends(CLASS_ID, sequence.id, CLASS_ID, one.id, sequence.column, kind)

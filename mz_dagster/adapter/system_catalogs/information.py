@@ -198,7 +198,7 @@ def _table_constraints(facts: Facts) -> Iterator[Cells]:
         }
 
     for one in facts.relations:
-        for key in one.keys:
+        for key in one.key_constraints:
             yield cells(one, key.name, "PRIMARY KEY" if key.primary else "UNIQUE")
         for _, check in checks_of(one):
             yield cells(one, check.name, "CHECK")
@@ -215,7 +215,7 @@ def _not_null(one: CatalogEntry, number: int) -> str:
 
 def _key_columns(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
-        for key in one.keys:
+        for key in one.key_constraints:
             for place, number in enumerate(key.columns, start=1):
                 yield {
                     **_constraint(facts, one.schema, key.name),
@@ -227,7 +227,7 @@ def _key_columns(facts: Facts) -> Iterator[Cells]:
 
 def _constrained_columns(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
-        used = [(key.name, [one.columns[number - 1].name for number in key.columns]) for key in one.keys]
+        used = [(key.name, [one.columns[number - 1].name for number in key.columns]) for key in one.key_constraints]
         for _, check in checks_of(one):
             words = {token.value for token in tokens_of(check.predicate.text)}
             used.append((check.name, [column.name for column in one.columns if column.name in words]))

@@ -87,7 +87,7 @@ def _rule_definitions(facts: Facts) -> Pairs:
 
 def _constraint_definitions(facts: Facts) -> Pairs:
     for one in facts.relations:
-        for key in one.keys:
+        for key in one.key_constraints:
             yield key.id, f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {key_definition(one, key.columns)}"
         for id, check in checks_of(one):
             yield id, f"CHECK ({check.predicate.text.strip()})"
