@@ -1,4 +1,4 @@
-"""What allocators keep of memory that was freed, and how the system gets it back.
+"""What allocators keep of memory that was freed, what is mapped of files, and how the system gets it back.
 
 A process that has done much keeps much: the C library keeps an arena for each thread that allocates, and Arrow's
 allocator a heap for each, of which a thread gives back its own only. Where somebody said how much memory a process may
@@ -20,6 +20,8 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _KEPT_AT_THE_END = 16 << 20
 _HAD_BY_ITSELF = 1 << 20
 _ARENAS = 2
+#: For its `madvise`, that pages are not needed for now.
+_DONT_NEED = 4
 
 
 def keep_little() -> None:
@@ -41,6 +43,18 @@ def return_freed() -> None:
     library = _library()
     if library is not None:
         library.malloc_trim(0)
+
+
+def let_go(address: int, size: int) -> None:
+    """Gives back the pages of a file that is mapped to be read, which are read from it again once they are looked at.
+
+    Args:
+        address: Where it is mapped, from its beginning.
+        size: Its size.
+    """
+    library = _library()
+    if library is not None:
+        library.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _DONT_NEED)
 
 
 @cache

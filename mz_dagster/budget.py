@@ -43,7 +43,10 @@ def _hot_bytes() -> int:
 
 
 def _decoded_bytes() -> int:
-    # What is mapped counts as taken, although the system may have it back at any time.
+    return _machine_memory() // 4 * 3
+
+
+def _mapped_bytes() -> int:
     return _memory() // 4 * (3 if _limit is None else 1)
 
 
@@ -201,8 +204,11 @@ class Budget:
             an eighth of what this machine has, between 256 MiB and 4 GiB. What joins look up whole may take an eighth
             of that besides.
         decoded_bytes: How many bytes of such columns of large files are on disk, for all processes to map: by default
-            three quarters of what memory this machine has, as what is mapped should be found there; a quarter of what a
-            process was told that it may take, of which that is a part.
+            three quarters of what memory this machine has, as what is mapped should be found there, whatever a process
+            was told: it is the machine's, which has it back when it needs it.
+        mapped_bytes: Once a process was handed columns of so many bytes of these, it lets go of their pages, which are
+            found in the machine's memory when they are looked at again: what it has mapped counts as taken. By default
+            as many as may be on disk; a quarter of what a process was told.
         decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
@@ -310,6 +316,7 @@ class Budget:
     inlined_memory: int = field(default_factory=_inlined_memory)
     hot_bytes: int = field(default_factory=_hot_bytes)
     decoded_bytes: int = field(default_factory=_decoded_bytes)
+    mapped_bytes: int = field(default_factory=_mapped_bytes)
     decoded_rows: int = 4_096
     ordered_rows: int = 20_000
     sorted_rows: int = 64

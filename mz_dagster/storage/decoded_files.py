@@ -70,9 +70,10 @@ class HotFile(NamedTuple):
 
 
 class MappedColumn(NamedTuple):
-    """A column that was mapped: the entry that it is in, its cells, and how many bytes it takes there."""
+    """A column that was mapped: the entry that it is in, all of that, its cells, and how many bytes it takes there."""
 
     entry: str
+    pages: pa.Buffer
     cells: pa.ChunkedArray
     bytes: int
 
@@ -281,7 +282,7 @@ def _mapped(path: Path, hash: str) -> dict[str, MappedColumn]:
             os.utime(path)
     table = pa.ipc.open_file(content).read_all()
     columns = zip(table.column_names, table.columns, strict=True)
-    return {name: MappedColumn(path.name, _in_full(one), one.nbytes) for name, one in columns}
+    return {name: MappedColumn(path.name, content, _in_full(one), one.nbytes) for name, one in columns}
 
 
 def _in_full(column: pa.ChunkedArray) -> pa.ChunkedArray:

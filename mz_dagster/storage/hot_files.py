@@ -8,7 +8,9 @@ was asked for before that was: a step reads its files one after the other, and i
 each would be forgotten shortly before its turn comes. As it is, as many as find room stay (the rule of LIRS).
 
 Of large files these columns are not this process's own, but mapped from the disk, as `decoded_files` says, which takes
-none of that memory; and what another process has decoded is there at the first request.
+none of that memory; and what another process has decoded is there at the first request. Pages of theirs that were
+looked at count as taken by this process until it lets go of them, which it does each time that it was handed so many
+bytes of them (`Budget.mapped_bytes`): they are in the machine's memory still, unless that is needed elsewhere.
 
 What is looked up in such a file by values of a column is found by the order of its rows by that column, which is kept
 beside the columns from the first such lookup on: so a lookup costs by its keys, not by what the file holds.
@@ -18,7 +20,8 @@ names; so an entry is found only by a reader whose list has that very file, and 
 own updates are a file of their own. Whether the file is still there, and still the one that was written, is looked at
 by who asks, as for one that is read.
 
-Memory: up to the limit, and while a file is decoded, its columns.
+Memory: up to the limit, and while a file is decoded, its columns; of what is mapped what one read looks at, and up to
+`Budget.mapped_bytes`.
 """
 
 from __future__ import annotations
@@ -29,12 +32,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 from operator import methodcaller
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mz_dagster.allocators import let_go
 from mz_dagster.budget import budget
 from mz_dagster.storage.decoded_files import DecodedFiles, HotFile, MappedColumn
 from mz_dagster.storage.kept_columns import ascending, compacted
@@ -112,6 +117,9 @@ class HotFiles:
         #: Columns that are mapped, likewise.
         self._mapped: dict[HotFile, dict[str, MappedColumn]] = {}
         self._bytes_mapped = 0
+        #: The entries whose pages may have been looked at since all were let go, by entry and column.
+        self._handed: WeakValueDictionary[tuple[str, str], pa.Buffer] = WeakValueDictionary()
+        self._bytes_handed = 0
         #: When files were last asked for or written, as how many times that happened before; in this order.
         self._requested_at: dict[HotFile, int] = {}
         self._requests = 0
@@ -202,6 +210,7 @@ class HotFiles:
             if mapped is not None:
                 self._mapped[file] = mapped
         mapped = mapped or {}
+        self._hand_out({name: one for name, one in mapped.items() if name in names})
         found |= {name: one.cells for name, one in mapped.items()}
         if self._decoded is not None and self._is_for_disk(rows) and not found.keys() >= set(names):
             new = self._decoded.columns(file, {one.entry for one in mapped.values()})
@@ -218,6 +227,7 @@ class HotFiles:
         Of what another process has removed, the disk is free again only then.
         """
         if columns and self._decoded is not None:
+            self._hand_out(columns)  # all were compared with their hash
             with self._lock:
                 self._mapped[file] = self._unmapped(file) | dict(columns)
                 self._bytes_mapped += sum(one.bytes for one in self._mapped[file].values())
@@ -225,6 +235,19 @@ class HotFiles:
                     self._bytes_mapped > self._decoded.most and len(self._mapped) > 1
                 ):
                     self._unmapped(next(iter(self._mapped)))
+
+    def _hand_out(self, columns: Mapping[str, MappedColumn]) -> None:
+        """Notes that columns that are mapped may be looked at; lets go of those before them if all are too many."""
+        with self._lock:
+            new = {(one.entry, name): one for name, one in columns.items() if (one.entry, name) not in self._handed}
+            size = sum(one.bytes for one in new.values())
+            if self._bytes_handed + size > budget().mapped_bytes:
+                for address, whole_size in {one.address: one.size for one in self._handed.values()}.items():
+                    let_go(address, whole_size)
+                self._handed.clear()
+                self._bytes_handed = 0
+            self._handed.update((place, one.pages) for place, one in new.items())
+            self._bytes_handed += size
 
     def _unmapped(self, file: HotFile) -> dict[str, MappedColumn]:
         """Lets go of the columns of a file that are mapped, and returns them."""

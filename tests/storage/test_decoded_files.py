@@ -67,6 +67,42 @@ def entries(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.arrow"))
 
 
+def mapped_and_looked_at(folder: Path) -> int:
+    """Returns how many bytes of the files in a folder count as taken by this process, as the system says."""
+    found, is_there = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first:
+            is_there = rest.endswith(".arrow") and str(folder) in rest
+        elif first == "Rss:" and is_there:
+            found += int(rest.split()[0]) * 1024
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="nobody tells what of a file was looked at")
+def test_pages_are_let_go_of_once_many_were_looked_at(tmp_path: Path, set_budget: SetBudget) -> None:
+    table = pa.table({"k": pa.array(range(100_000)), "n": pa.array(range(0, 300_000, 3))})
+    files = [HotFile("u1", f"mz_batch={number}/x.parquet", f"{number:02}" * 16) for number in range(10)]
+    hot = HotFiles(0, DecodedFiles(tmp_path, 100 * table.nbytes))
+    most = 0
+
+    def look_at_all() -> None:
+        nonlocal most
+        for file in files:
+            found = hot.columns(file, len(table), table.column_names, table.select)
+            assert found is None or found.equals(table)
+            most = max(most, mapped_and_looked_at(tmp_path))
+
+    look_at_all()  # nothing is kept at the first request
+    look_at_all()
+    assert most >= 10 * table.nbytes
+    set_budget(decoded_rows=0, mapped_bytes=3 * table.nbytes)
+    look_at_all()  # lets go of what was looked at before
+    most = 0
+    look_at_all()
+    assert table.nbytes < most < 4 * table.nbytes
+
+
 def test_what_is_written_is_not_in_memory_once_more(tmp_path: Path) -> None:
     values = range(1_000_000)
     columns = {
