@@ -6,13 +6,14 @@ The columns of an operator are some of its input's, which it passes on, and behi
     demand      for some columns is what these are, what they are made of, and what the operator `reads` in any case
     predicates  over columns that are passed on may be asked of the input's rows, if rows that differ in these columns
                 are not taken together: they are `apart_by` them
+    row counts  are at most those of the input where there is `no_more`, and at least one where the input has one and
+                there is `some`
 
 and a pass says only where it knows better. That is of a `Map`, whose scalars can be put into a predicate, or of a
 `Negate`, whose rows bring no values. What an operator is over another input, in which its columns stand elsewhere, is
 `over`.
 
-Nodes with no input or several are few, and each pass is about them; so they have no properties here. That there is at
-most one row is a key without columns, which every node has in its `relation_type`.
+Nodes with no input or several are few, and each pass is about them; so they have no properties here.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ class Properties:
         apart_by: Rows that differ in one of these columns have nothing to do with each other: what becomes of a row
             is the same without those that differ from it.
         ties: Whether the whole row decides, column by column, where rows are equal in what it `reads`.
+        no_more: Whether it never has more rows than its input.
+        some: Whether it has a row whenever its input has one.
     """
 
     passed: Sequence[int]
@@ -63,6 +66,8 @@ class Properties:
     reads: frozenset[int] = frozenset()
     apart_by: Collection[int] = ()
     ties: bool = False
+    no_more: bool = True
+    some: bool = False
 
 
 #: The window functions whose value is a row's place in the order.
@@ -78,40 +83,41 @@ def properties_of(relation: OneInput) -> Properties:
         >>> from mz_dagster.scalars.types import INT4, Column, RelationType
         >>> t = Get(GlobalId("t"), RelationType((Column("a", INT4), Column("b", INT4))))
         >>> properties_of(Reduce(t, (1,), (), ()))
-        Properties(passed=(1,), made=(), reads=frozenset({1}), apart_by=(1,), ties=False)
+        Properties(passed=(1,), made=(), reads=frozenset({1}), apart_by=(1,), ties=False, no_more=True, some=True)
     """
     every = range(relation.input.relation_type.arity)
     match relation:
         case Map():
-            return Properties(every, _made_by(relation), apart_by=every)
+            return Properties(every, _made_by(relation), apart_by=every, some=True)
         case Filter() | TemporalFilter():
             return Properties(every, reads=_read(scalars_of(relation)), apart_by=every)
         case Projection():
-            return Properties(relation.positions, apart_by=every)
+            return Properties(relation.positions, apart_by=every, some=True)
         case Negate():
-            return Properties(every, apart_by=every)
+            return Properties(every, apart_by=every, no_more=False)
         case Threshold():
             return Properties(every, reads=frozenset(every), apart_by=every)
         case Reduce():
             made = tuple(one.positions for one in relation.aggregates)
-            return Properties(relation.key, made, frozenset(relation.key), relation.key)
+            return Properties(relation.key, made, frozenset(relation.key), relation.key, some=True)
         case TopK():
             reads = frozenset((*relation.group, *(one.position for one in relation.order)))
-            return Properties(every, reads=reads, apart_by=relation.group, ties=not relation.ties)
+            some = relation.offset == 0 and relation.limit != 0
+            return Properties(every, reads=reads, apart_by=relation.group, ties=not relation.ties, some=some)
         case Window():
             order = frozenset(one.position for one in relation.order)
             made = tuple(one.positions | order if one.name in _RANKS else one.positions for one in relation.functions)
             ties = any(map(_differs_between_peers, relation.functions))
-            return Properties(every, made, order.union(relation.partition), relation.partition, ties)
+            return Properties(every, made, order.union(relation.partition), relation.partition, ties, some=True)
         case RepeatRow():
             others = [one for one in every if one != relation.count]
-            return Properties(others, reads=frozenset({relation.count}), apart_by=every)
+            return Properties(others, reads=frozenset({relation.count}), apart_by=every, no_more=False)
         case CatchErrors():  # of all columns: an error may be that of one which nobody reads
-            return Properties(every, (frozenset(),), frozenset(every))
+            return Properties(every, (frozenset(),), frozenset(every), no_more=False)
         case FlatMap():  # all arrays decide how many rows there are
             kept, arrays = every[: -relation.arrays], every[-relation.arrays :]
             made = (*(frozenset({one}) for one in arrays), *[frozenset[int]()] * relation.ordinality)
-            return Properties(kept, made, frozenset(arrays), every)
+            return Properties(kept, made, frozenset(arrays), every, no_more=False)
         case _:
             assert_never(relation)
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.properties import properties_of
 from mz_dagster.plan.relation import (
     Constant,
     DependentJoin,
-    Filter,
     Get,
     Join,
     Let,
     Map,
     Negate,
+    OneInput,
     Projection,
     Relation,
-    Threshold,
-    TopK,
     Union,
-    Window,
 )
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column, RelationType
@@ -59,9 +57,9 @@ def at_most_one_row(relation: Relation) -> bool:
     """Returns whether there can never be two rows."""
     if frozenset() in relation.relation_type.keys or _with_default(relation):
         return True
+    if isinstance(relation, OneInput):
+        return at_most_one_row(relation.input) and properties_of(relation).no_more
     match relation:
-        case Map() | Projection() | Filter() | Threshold() | Window() | TopK():
-            return at_most_one_row(relation.input)
         case Join():
             return all(at_most_one_row(one) for one in relation.inputs)
         case DependentJoin():
@@ -74,13 +72,11 @@ def at_most_one_row(relation: Relation) -> bool:
 
 def at_least_one_row(relation: Relation) -> bool:
     """Returns whether there is always a row."""
+    if isinstance(relation, OneInput):
+        return at_least_one_row(relation.input) and properties_of(relation).some
     match relation:
         case Constant():
             return bool(relation.rows)
-        case Map() | Projection() | Window():
-            return at_least_one_row(relation.input)
-        case TopK():
-            return relation.offset == 0 and relation.limit != 0 and at_least_one_row(relation.input)
         case Join():
             return not relation.equivalences and all(at_least_one_row(one) for one in relation.inputs)
         case DependentJoin():
