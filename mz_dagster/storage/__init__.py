@@ -28,7 +28,7 @@ Files, in the order of import:
 - `shard_place`, `shard_bucket`: where shards lie, and when what is written there lasts: a folder, a bucket;
 - `table_place`, `stored_object`: where tables and single objects of others lie;
 - `inlined`: batches that are stored in the catalog, with their seals;
-- `local_shards`: the implementation in process, on `deltalake` and pyarrow;
+- `local_shards`: the implementation in process, on `deltalake` and pyarrow; `shard_files`: decodes their data files;
 - `spark_shards`: the implementation on Spark;
 - `renewal`: keeps leases alive while their holder works;
 - `append`, `read`, `compact`, `sweep`: the protocols over a catalog and any shards;

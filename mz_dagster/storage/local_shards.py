@@ -38,7 +38,6 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
 from mz_dagster.errors import DamageError
-from mz_dagster.object_cache import cached_by_object
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
@@ -51,9 +50,10 @@ from mz_dagster.storage.hot_files import HotFiles, Ordered
 from mz_dagster.storage.inlined import NOTHING, InlinedFrames, Inlining, PayloadStore, inlined_stats, payload_of
 from mz_dagster.storage.kept_tables import KeptTables
 from mz_dagster.storage.known_files import KnownFiles
-from mz_dagster.storage.lookup import KeyValue, KeyValues
+from mz_dagster.storage.lookup import ComputedKey, KeyValue, KeyValues
 from mz_dagster.storage.numerics import short_fields, shortened, stored_names, whole
 from mz_dagster.storage.parquet_file import open_parquet
+from mz_dagster.storage.shard_files import filled, read_whole, scanned, stored_schema
 from mz_dagster.storage.shard_place import FOLDER, NewTable, ShardFolder, ShardPlace, settled_stats
 from mz_dagster.storage.shards import (
     BATCH,
@@ -231,11 +231,11 @@ class LocalShards:
         columns: Sequence[str] | None = None,
         condition: pc.Expression | None = None,
         over: Collection[Column] | None = None,
-        key: KeyValue | KeyValues | None = None,
+        key: KeyValue | KeyValues | ComputedKey | None = None,
     ) -> pa.Table:
         """Returns what `read` would of the batches if these files of theirs, from the log, were all.
 
-        A `key` is part of the condition, or all of it.
+        A `key` is part of the condition, or all of it; without a condition rows that do not have it may be missing.
         """
         schema = update_schema(collection.columns)
         names = [*(schema.names[:-3] if columns is None else columns), *UPDATE_COLUMNS]
@@ -261,9 +261,9 @@ class LocalShards:
         if inlined:
             payloads = self._inlined.of([one.inlined for one in inlined if one.inlined is not None])
             rows = asked(inlined)
-            stored_schema = _stored_schema(collection.columns)
-            columns = stored if rows is None else stored_schema.names
-            found = pa.concat_tables(_filled(one, stored_schema, columns) for one in payloads)
+            kept = stored_schema(collection.columns)
+            columns = stored if rows is None else kept.names
+            found = pa.concat_tables(filled(one, kept, columns) for one in payloads)
             parts.append(found if rows is None else found.filter(rows).select(stored))
         if files:
             looked_at = None if condition is not None and over is None else [one.name for one in over or ()]
@@ -280,7 +280,7 @@ class LocalShards:
         names: Sequence[str],
         asked: Callable[[Iterable[StoredFile]], pc.Expression | None],
         looked_at: Sequence[str] | None,
-        key: KeyValue | KeyValues | None,
+        key: KeyValue | KeyValues | ComputedKey | None,
         is_within: Callable[[StoredFile], bool],
     ) -> list[pa.Table]:
         """Returns columns of the rows of data files for which what is asked of these is true, as they are stored.
@@ -288,18 +288,26 @@ class LocalShards:
         What is in memory is not read; `looked_at` are the columns of the collection that tell what is asked beside
         times and errors, None if that is not known. A `key` is found in the order of what is in memory.
         """
-        schema = _stored_schema(collection.columns)
+        schema = stored_schema(collection.columns)
         path = self.path(collection)
 
         def decoded(some: Sequence[StoredFile], only: pc.Expression | None) -> pa.Table:
             with self._counting:
                 self.rows_decoded += sum(one.rows for one in some)
-            return _scan([path / one.path for one in some], schema, names, only)
+            return scanned([path / one.path for one in some], schema, names, only)
 
         def decoded_whole(one: StoredFile, columns: Sequence[str]) -> pa.Table:
             with self._counting:
                 self.rows_decoded += one.rows
-            return _read_whole(path / one.path, schema, columns)
+            return read_whole(path / one.path, schema, columns)
+
+        def kept_whole(one: StoredFile, columns: Sequence[str]) -> pa.Table:
+            if not isinstance(key, ComputedKey) or key.column not in columns:
+                return decoded_whole(one, columns)
+            inputs = stored_names(key.inputs, collection.columns)
+            stored = decoded_whole(one, [name for name in dict.fromkeys([*inputs, *columns]) if name != key.column])
+            numbers = key.compute(whole(stored.select(inputs), collection.columns).select(key.inputs))
+            return stored.append_column(key.column, numbers).select(columns)
 
         try:
             self._check(collection, files)
@@ -307,19 +315,26 @@ class LocalShards:
             found, done = [], set[str]()
             if looked_at is not None:
                 wanted = list(dict.fromkeys([*names, *stored_names([*looked_at, TIME, ERROR], collection.columns)]))
+                kept_schema = schema
+                if isinstance(key, ComputedKey):
+                    kept_schema = schema.append(pa.field(key.column, key.values.type))
                 for one in files:
                     if one.hash is not None:
                         file = HotFile(collection.shard, one.path, one.hash)
-                        table = self._hot.columns(file, one.rows, wanted, partial(decoded_whole, one), schema)
+                        sought = key if key is not None and not one.errors and key.is_sought_in(one.rows) else None
+                        added = [sought.column] if isinstance(sought, ComputedKey) else []
+                        table = self._hot.columns(
+                            file, one.rows, [*wanted, *added], partial(kept_whole, one), kept_schema
+                        )
                         if table is None:
                             continue
-                        if key is not None and not one.errors and key.is_sought_in(one.rows):
-                            table = table.take(key.places_in(self._hot.ordered(file, table, key.column)))
-                            if key.is_all and is_within(one):
+                        if sought is not None:
+                            table = table.take(sought.places_in(self._hot.ordered(file, table, sought.column)))
+                            if sought.is_all and is_within(one):
                                 found.append(table.select(list(names)))
                                 done.add(one.path)
                                 continue
-                        hot[one.path] = table
+                        hot[one.path] = table.select(wanted)
             if hot:
                 table = pa.concat_tables(hot.values())
                 rows = asked(one for one in files if one.path in hot)
@@ -350,11 +365,11 @@ class LocalShards:
         """Returns the rows of a data file in the order of a column, with some columns; None if it is not in memory."""
         if file.hash is None:
             return None
-        hot, schema = HotFile(collection.shard, file.path, file.hash), _stored_schema(collection.columns)
+        hot, schema = HotFile(collection.shard, file.path, file.hash), stored_schema(collection.columns)
 
         def read(missing: Sequence[str]) -> pa.Table:
             self._check(collection, [file])
-            return _read_whole(self.path(collection) / file.path, schema, missing)
+            return read_whole(self.path(collection) / file.path, schema, missing)
 
         table = self._hot.columns(hot, file.rows, names, read, schema)
         return None if table is None else (self._hot.ordered(hot, table, key), table)
@@ -383,7 +398,7 @@ class LocalShards:
         if batch.stats.inlined is not None:
             return self.read(collection, [batch]).slice(0, rows)
         found = [wanted.empty_table()]
-        names, schema = stored_names(wanted.names, collection.columns), _stored_schema(collection.columns)
+        names, schema = stored_names(wanted.names, collection.columns), stored_schema(collection.columns)
         files = self.files(collection, [batch])
         try:
             for one in files:
@@ -391,7 +406,7 @@ class LocalShards:
                 self._check(collection, [one])
                 with open_parquet(path) as file:
                     for read in file.iter_batches(rows, columns=names):
-                        stored = _filled(pa.Table.from_batches([read]), schema, names)
+                        stored = filled(pa.Table.from_batches([read]), schema, names)
                         frame = whole(stored, collection.columns)
                         found.append(frame.select(wanted.names).cast(wanted))
                         if sum(len(part) for part in found) >= rows:
@@ -739,46 +754,11 @@ def _in_batch(stored: pa.Table, batch: BatchId) -> pa.Table:
     return stored.add_column(1, pa.field(BUCKET, pa.string()), pa.repeat(pa.scalar(NO_LAYOUT), len(stored)))
 
 
-@cached_by_object(most=20_000)
-def _stored_schema(columns: tuple[Column, ...]) -> pa.Schema:
-    """Returns the schema of the stored form of updates of a collection with these columns."""
-    return pa.schema([*update_schema(columns), *short_fields(columns)])
-
-
-def _filled(stored: pa.Table, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """Returns columns of updates in stored form; those that the collection gained later are NULL."""
-    present = set(stored.column_names)
-    if present.issuperset(names):
-        return stored.select(names)
-    fields = [schema.field(name) for name in names]
-    columns = [stored.column(one.name) if one.name in present else pa.nulls(len(stored), one.type) for one in fields]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
-
 def _is_within(file: StoredFile, lower: int | None, upper: int | None) -> bool:
     """Returns whether all times of a file are in `[lower, upper)`."""
     if file.times is None:
         return lower is None and upper is None
     return (lower is None or file.times[0] >= lower) and (upper is None or file.times[1] < upper)
-
-
-def _scan(files: Sequence[Path], schema: pa.Schema, columns: Sequence[str], only: pc.Expression | None) -> pa.Table:
-    """Returns columns of the rows of Parquet files for which `only` is true; pages are held against their checksums."""
-    import pyarrow.dataset as ds  # imports pandas, a tenth of this package's start, which few processes need
-
-    parquet = ds.ParquetFileFormat(
-        read_options={"coerce_int96_timestamp_unit": "us"},
-        default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
-    )
-    dataset = ds.dataset([str(file) for file in files], schema=schema, format=parquet)
-    return dataset.to_table(columns=list(columns), filter=only)
-
-
-def _read_whole(file: Path, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """Returns columns of a Parquet file, each in one piece; pages are held against their checksums."""
-    with open_parquet(file) as opened:
-        table = opened.read(columns=list(columns))
-    return _filled(table, schema, columns).cast(pa.schema([schema.field(name) for name in columns]))
 
 
 def _all_of(*conditions: Any) -> Any:

@@ -11,7 +11,7 @@ updates of the error part is always read, since an error anywhere in a collectio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -110,6 +110,40 @@ class KeyValues(NamedTuple):
     def places_in(self, order: Ordered) -> pa.Array:
         """Returns the places of the rows that have one, given the order of a file's rows by the column."""
         return order.places_among(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedKey:
+    """Says that what is computed of a row is one of some numbers: a hash of what it is to be equal to, say.
+
+    A number is kept for each row of a file beside its columns, from the first such lookup on, under a name that tells
+    what it is computed of, and how, in any process that reads the file.
+
+    Attributes:
+        column: The name; no column of a shard is called so.
+        inputs: The columns that it is computed of, at least one.
+        compute: Returns the numbers of the rows of a table of these columns, 64 bits each; NULL of a row that every
+            lookup finds.
+        values: The numbers, each once.
+    """
+
+    column: str
+    inputs: tuple[str, ...]
+    compute: Callable[[pa.Table], pa.Array]
+    values: pa.Array
+
+    @property
+    def is_all(self) -> bool:
+        """Whether that is all that a lookup asks: always."""
+        return True
+
+    def is_sought_in(self, rows: int) -> bool:
+        """Returns whether they are sooner found in the order of so many rows than all of these are looked at."""
+        return rows >= max(budget().ordered_rows, _ROWS_OF_A_KEY * len(self.values))
+
+    def places_in(self, order: Ordered) -> pa.Array:
+        """Returns the places of the rows that have one, given the order of a file's rows by the numbers."""
+        return order.places_among(pa.concat_arrays([self.values, pa.nulls(1, self.values.type)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
         "storage/source/files.py:_MOST_COUNTED",
     ),
     "a page, a portion or a block, of which there are as many as it takes": (
+        "compute/local/computed_keys.py:_PORTION",
         "adapter/connection.py:_MANY",
         "adapter/connection.py:_BATCH",
         "adapter/copy_to_file.py:_GROUP",

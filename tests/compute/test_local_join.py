@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
@@ -23,8 +23,8 @@ from mz_dagster.budget import budget, budget_of
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.local import ranges
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.expressions import RowBatch
-from mz_dagster.compute.local.join import join_updates
+from mz_dagster.compute.local.expressions import RowBatch, evaluated
+from mz_dagster.compute.local.join import Sought, join_updates
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.casts import short_name
 from mz_dagster.functions.evaluation import compiled
@@ -57,6 +57,7 @@ from mz_dagster.scalars.types import (
 from mz_dagster.scalars.values import Interval
 from mz_dagster.storage.arrow_schema import update_table
 from mz_dagster.storage.plain_cells import stored_cells
+from mz_dagster.storage.row_numbers import whole
 from mz_dagster.storage.shards import MultiplicityOverflow
 from tests.budgets import SetBudget
 from tests.compute.test_lookup_keys import TYPES, VALUES
@@ -138,12 +139,16 @@ def made(
     """Returns what the join makes; if lookups find all, what it makes once their keys are in order."""
     tables = [update_table(INPUT, history) for history in histories]
 
-    def lookup(_: int, j: int, by: Mapping[int, pa.ChunkedArray], __: object) -> pa.Table:
+    def lookup(_: int, j: int, sought: Sought) -> pa.Table:
         found = tables[j]
         if is_whole:
             return found
-        for k, values in by.items():  # as a lookup by keys does: a superset, one column at a time
+        for k, values in sought.columns.items():  # as a lookup by keys does: a superset, one column at a time
             found = found.filter(pc.is_in(found.column(f"c{k}"), values.combine_chunks()))
+        for scalar, values in sought.computed:
+            columns = [whole(one) for one in found.columns]
+            outcome = evaluated(scalar, RowBatch(len(found), columns.__getitem__))
+            found = found.filter(pc.is_in(outcome.array(len(found)), values.combine_chunks()))
         return found
 
     changes = [one.filter(pc.greater_equal(one.column("mz_timestamp"), lower)) for one in tables]
@@ -265,7 +270,7 @@ def test_a_join_by_ranges_makes_no_more_than_its_matches(case: str, by: str) -> 
     numbers = update_table(INPUT, [((n, f"{n:05}"), 0, 1, None) for n in range(5_000)])
     with budget_of(replace(budget(), joined_rows=15_000)):
         meeting = meeting_terms([(0, 0), (0, 0)])
-        table = join_updates(node, [numbers] * 2, meeting, lambda i, j, by, within: numbers, both_ways(compared))
+        table = join_updates(node, [numbers] * 2, meeting, lambda *_: numbers, both_ways(compared))
     assert len(table) == count
 
 

@@ -7,7 +7,7 @@ makes, errors of the data included; what is too much is `declined`.
 - `linear_operators`, `join`, `accumulate`, `staged`, `temporal`, `windowed`, `gathered`: one operator each, over these:
 - `expressions`: scalars over batches of rows; `linear`: maps, filters and projections.
 - `matching`: which rows of two sides have equal keys; `ranges`: which compare; `joined_rows`: what a join has put
-  together so far.
+  together so far; `computed_keys`: how rows are found by what is computed of them.
 - `multiplicities`: how often a row is there, exactly, or the error that no bigint says it.
 - `sums`: counts and sums per key; `tournament`: first rows and extremes, of changes at one time; `coded_rows`: values
   as integers of their order.

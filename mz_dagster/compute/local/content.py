@@ -74,7 +74,7 @@ class ContentOperators(LocalOperators):
             for one, found in zip(node.inputs, inputs, strict=True)
         ]
         meeting = meeting_terms(list(map(_span, tables)))
-        return join_updates(node, tables, meeting, lambda i, j, by, within: tables[j], compared, failing, sums=sums)
+        return join_updates(node, tables, meeting, lambda i, j, sought: tables[j], compared, failing, sums=sums)
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         return no_updates_of(node)

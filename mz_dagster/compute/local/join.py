@@ -71,9 +71,23 @@ class ValueBound:
     value: Any
 
 
-#: Returns, for the term of input i, the updates of input j that it may meet, and perhaps others: told the values that
-#: columns of j must equal, by their positions, and within what others of them must be.
-Lookup = Callable[[int, int, Mapping[int, pa.ChunkedArray], Sequence[ValueBound]], pa.Table]
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What a join asks of the rows of an input that it looks up; values of different keys are those of as many rows.
+
+    Attributes:
+        columns: The values that columns must equal, by position.
+        computed: Scalars over the columns, with the values that these must equal.
+        within: What columns must compare with, where nothing must be equal.
+    """
+
+    columns: Mapping[int, pa.ChunkedArray]
+    computed: Sequence[tuple[Scalar, pa.ChunkedArray]] = ()
+    within: Sequence[ValueBound] = ()
+
+
+#: Returns, for the term of input i, the updates of input j that it may meet, and perhaps others.
+Lookup = Callable[[int, int, Sought], pa.Table]
 
 
 def join_updates(
@@ -150,8 +164,8 @@ def _lookup_between(lookup: Lookup, first: int, last: int) -> Lookup:
     #: By input: what was looked up last, and what was made of it; the same table is asked for again and again.
     known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
-    def found(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
-        every = lookup(i, j, by, within)
+    def found(i: int, j: int, sought: Sought) -> pa.Table:
+        every = lookup(i, j, sought)
         if j not in known or known[j][0] is not every:
             until = every.filter(pc.less_equal(every.column(TIME), last))
             known[j] = every, compacted(until, first - 1)
@@ -239,6 +253,14 @@ class _Join:
         """Returns the positions of the columns of some inputs."""
         return frozenset(position for position, (i, _) in enumerate(self.owners) if i in inputs)
 
+    def sought(
+        self, j: int, keys: Mapping[int, pa.ChunkedArray]
+    ) -> tuple[dict[int, pa.ChunkedArray], list[tuple[Scalar, pa.ChunkedArray]]]:
+        """Returns what an input's columns, and what is computed of them, must equal, given the values of classes."""
+        named = [(name, values) for number, values in keys.items() for name in self.keys[j][number]]
+        columns = {int(name[1:]): values for name, values in named if name.startswith("c")}
+        return columns, [(self._computed[j][int(name[1:])], values) for name, values in named if name.startswith("k")]
+
     def extended(self, i: int, frame: pa.Table) -> pa.Table:
         """Returns an input's updates with what is computed of them; where that fails, errors."""
         if not self._computed[i]:
@@ -310,13 +332,9 @@ def _term(
         if not joined.length:
             return None
         keys = {number: joined.column(*representatives[number]) for number in join.keys[j] if number in representatives}
-        by = {
-            int(name[1:]): values
-            for number, values in keys.items()
-            for name in join.keys[j][number]
-            if name.startswith("c")
-        }
-        side = join.side(j, lookup(i, j, by, () if by else _within(join, j, joined, compared)))
+        columns, computed = join.sought(j, keys)
+        within = () if columns else _within(join, j, joined, compared)
+        side = join.side(j, lookup(i, j, Sought(columns, computed, within)))
         pairs = [(values, join.keys[j][number][0]) for number, values in keys.items()]
         joined.meet_rows(j, side, *_met(join, j, joined, side, pairs, compared, most))
         for number, names in join.keys[j].items():

@@ -10,6 +10,7 @@ joins of a step ask for alike, as `common_lookups` has it; the files of the keys
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import and_, ge, gt, le, lt
 from typing import Any
@@ -22,8 +23,9 @@ from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.each_update import of_each_update
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.times import FIRST_TIME
+from mz_dagster.compute.local.computed_keys import computed_key
 from mz_dagster.compute.local.declined import Declined
-from mz_dagster.compute.local.join import ValueBound, compacted, join_updates
+from mz_dagster.compute.local.join import Sought, ValueBound, compacted, join_updates
 from mz_dagster.compute.local.linear_operators import constant, no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators, of_one_sign
 from mz_dagster.compute.lookups.common_lookups import LookupPath, leaf, passed_down, path, used_columns
@@ -45,7 +47,8 @@ from mz_dagster.plan.physical import (
     UnionAll,
     identity,
 )
-from mz_dagster.plan.rewriting import can_fail
+from mz_dagster.plan.rewriting import can_fail, reference
+from mz_dagster.scalars.scalar import Scalar, columns_of, rewrite
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import stored_cells
 
@@ -109,35 +112,34 @@ class UpdateOperators(LocalOperators):
         meeting = meeting_terms([span(one, self._upper, self._reads) for one in node.inputs])
         known: dict[int, tuple[pa.Table, pa.Table]] = {}
 
-        def lookup(i: int, j: int, by: Mapping[int, pa.ChunkedArray], within: Sequence[ValueBound]) -> pa.Table:
+        def lookup(i: int, j: int, sought: Sought) -> pa.Table:
             if self._is_little(node.inputs[j]):
                 return self._little(node.inputs[j])
-            found = self._history(node.inputs[j], by, path(node, i, j), within)
+            found = self._history(node.inputs[j], sought, path(node, i, j))
             if j not in known or known[j][0] is not found:
                 known[j] = found, compacted(found, self._lower - 1)
             return known[j][1]
 
         return join_updates(node, changes, meeting, lookup, compared)
 
-    def _history(
-        self,
-        node: Physical,
-        by: Mapping[int, pa.ChunkedArray],
-        common: LookupPath | None = None,
-        within: Sequence[ValueBound] = (),
-    ) -> pa.Table:
+    def _history(self, node: Physical, sought: Sought, common: LookupPath | None = None) -> pa.Table:
         """Returns the updates of a join's input, before the end of the interval, that values of its columns meet.
 
         What it is made of is looked up by the columns that are only passed on.
         """
         if leaf(node) is not None:
-            return self._found(node, by, common, within)
+            return self._found(node, sought, common)
         if isinstance(node, ConstantRows):
             return constant(node, FIRST_TIME)
         below = []
         for one, passes in passed_inputs(node):
-            bound = {passes(position): values for position, values in by.items()}
-            below.append(self._history(one, {k: values for k, values in bound.items() if k is not None}))
+            columns = {passes(position): values for position, values in sought.columns.items()}
+            computed = [(_passed(scalar, passes), values) for scalar, values in sought.computed]
+            known = Sought(
+                {k: values for k, values in columns.items() if k is not None},
+                [(scalar, values) for scalar, values in computed if scalar is not None],
+            )
+            below.append(self._history(one, known))
         if isinstance(node, UnionAll):
             return self.union(node, below)
         if isinstance(node, EachUpdate):
@@ -146,7 +148,7 @@ class UpdateOperators(LocalOperators):
 
     def _held(self, node: Accumulate | Staged, keys: Mapping[int, pa.ChunkedArray]) -> pa.Table:
         # Not kept: it is another in each step.
-        return self._all(self._own) if self._is_little(self._own) else self._found(self._own, keys, None)
+        return self._all(self._own) if self._is_little(self._own) else self._found(self._own, Sought(keys), None)
 
     def _due(self, node: TemporalState) -> pa.Table:
         if not self._reads.changes_by_itself(self._own.id, self._upper):
@@ -160,21 +162,22 @@ class UpdateOperators(LocalOperators):
         cells = self._reads.rows(self._own.id, self._upper) * self._own.relation_type.arity
         return self._reads.changes_by_itself(self._own.id, self._upper) and cells > budget().decoded_cells
 
-    def _found(
-        self,
-        node: Physical,
-        by: Mapping[int, pa.ChunkedArray],
-        common: LookupPath | None,
-        within: Sequence[ValueBound] = (),
-    ) -> pa.Table:
-        """Returns the updates of a join's input, before the end of the interval, that values of its columns meet."""
+    def _found(self, node: Physical, sought: Sought, common: LookupPath | None) -> pa.Table:
+        """Returns the updates of a join's input, before the end of the interval, that what is sought may meet."""
         if self._is_little(node):
             return self._little(node)
         read = _leaf(node)
         columns = in_shard(read.relation_type.columns)
-        bound = {below: values for k, values in by.items() if (below := passed_down(node, k)) is not None}
+        by = sought.columns.items()
+        bound = {below: values for k, values in by if (below := passed_down(node, k)) is not None}
         if not bound:
-            return self._scanned(node, read, within)
+            mapped = [(reference(node.relation_type, k), values) for k, values in by]
+            key = computed_key(node, [*mapped, *sought.computed])
+            if key is not None:
+                rows = self._reads.find_computed(read.id, self._upper, key, used_columns(node), read.where)
+                if rows is not None:
+                    return self._over(node, rows.rename_columns(plan_schema(read).names))
+            return self._scanned(node, read, sought.within)
         keys = LookupKeys.of(
             {k: columns[k] for k in sorted(bound)}, [pa.table({str(k): bound[k] for k in sorted(bound)})]
         )
@@ -233,6 +236,14 @@ def _leaf(node: Physical) -> ReadCollection:
     found = leaf(node)
     assert found is not None
     return found
+
+
+def _passed(scalar: Scalar, passes: Callable[[int], int | None]) -> Scalar | None:
+    """Returns a scalar over an operator's columns as one over its input's; None if one of them is made by it."""
+    places = {position: place for position in columns_of(scalar) if (place := passes(position)) is not None}
+    if len(places) < len(columns_of(scalar)):
+        return None
+    return rewrite(scalar, lambda ref: replace(ref, position=places[ref.position]))
 
 
 def _may_fail(node: Physical) -> bool:

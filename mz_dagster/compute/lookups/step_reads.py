@@ -39,6 +39,7 @@ from mz_dagster.storage.arrow_schema import update_schema
 from mz_dagster.storage.clustering import TouchedHashes, may_hold
 from mz_dagster.storage.kept_tables import KeptTable
 from mz_dagster.storage.local_shards import LocalShards
+from mz_dagster.storage.lookup import ComputedKey
 from mz_dagster.storage.shards import Shards, StoredFile
 
 if TYPE_CHECKING:
@@ -306,6 +307,20 @@ class StepReads:
             row, batches, chosen, upper=upper, columns=names, condition=condition, over=over, key=keys.values
         )
         self._count(rows)
+        return _widened(found, row)
+
+    def find_computed(
+        self, id: GlobalId, upper: int, key: ComputedKey, used: Collection[int], where: Sequence[Scalar] = ()
+    ) -> pa.Table | None:
+        """Returns the updates of the rows that have a computed key, and perhaps others, as `find_table` does."""
+        row, batches = self._rows[id], self._listed(id, None, upper)
+        files = self._stored(row, batches, where, here=True)
+        names = [column.name for position, column in enumerate(row.columns) if position in used]
+        most = budget().decoded_cells
+        if sum(one.rows for one in files) * len(names) > most and self._here.is_much_to_decode(row, files, names, most):
+            return None
+        found = self._here.read_files(row, batches, files, upper=upper, columns=names, key=key)
+        self._count(len(found))
         return _widened(found, row)
 
     def common_table(self, path: LookupPath, lower: int, upper: int, asked: int) -> pa.Table | None:
