@@ -47,7 +47,7 @@ def _decoded_bytes() -> int:
 
 
 def _mapped_bytes() -> int:
-    return _memory() // 4 * (3 if _limit is None else 1)
+    return _memory() // 4 * 3 if _limit is None else _memory() // 8
 
 
 def _returned_bytes() -> int:
@@ -56,6 +56,10 @@ def _returned_bytes() -> int:
 
 def _first_times() -> int:
     return max(10 if _limit is None else 5, _memory() >> 28)
+
+
+def _portion_times() -> int:
+    return max(10, _machine_memory() >> 28)
 
 
 def _portion_rows() -> int:
@@ -143,6 +147,9 @@ class Budget:
         first_times: Of a plan from the beginning, a first load's or a query's, up to so many times as many updates are
             read here, if scalars have kernels: by default one for each 256 MiB of memory, of which they take a
             sixteenth then, if five columns of 16 bytes are used of each; at least 10, or 5 of a process that was told.
+        portion_times: If what a plan holds of them at once is no more than that, because the rest goes by in portions,
+            up to so many times as many are read here, which takes time and no memory: by default one for each 256 MiB
+            that the machine has, at least 10, whatever a process was told.
         portion_rows: What is linear in a collection of more is computed in portions of so many: by default one for each
             16 KiB of memory, at most 500,000.
         portion_cells: Of fewer, if more cells than these would be made of a portion on the way.
@@ -208,7 +215,7 @@ class Budget:
             was told: it is the machine's, which has it back when it needs it.
         mapped_bytes: Once a process was handed columns of so many bytes of these, it lets go of their pages, which are
             found in the machine's memory when they are looked at again: what it has mapped counts as taken. By default
-            as many as may be on disk; a quarter of what a process was told.
+            as many as may be on disk; an eighth of what a process was told.
         decoded_rows: A file of fewer rows is decoded faster than what is on disk of it is found.
         ordered_rows: In a file in memory of so many rows, keys are looked up in the order of its rows by a column of
             theirs, which is made for the first of them; in a smaller one, each row is compared.
@@ -276,6 +283,7 @@ class Budget:
     evaluated_updates: int = 200_000
     step_times: int = 5
     first_times: int = field(default_factory=_first_times)
+    portion_times: int = field(default_factory=_portion_times)
     portion_rows: int = field(default_factory=_portion_rows)
     portion_cells: int = field(default_factory=_portion_cells)
     least_portion_rows: int = 10_000
@@ -368,6 +376,11 @@ class Budget:
     def read_from_start(self) -> int:
         """How many updates a plan reads at most that is computed here from the beginning."""
         return self.evaluated_updates * self.first_times
+
+    @property
+    def read_in_portions(self) -> int:
+        """How many updates a plan reads at most that is computed here from the beginning, most of them in portions."""
+        return self.evaluated_updates * self.portion_times
 
     @classmethod
     def spark_alone(cls) -> Budget:

@@ -48,8 +48,8 @@ def test_the_budget_of_a_process_follows_from_its_memory_and_the_least_holds(tmp
     machine, four, *others = [[int(one) for one in line.split()] for line in told.stdout.split("\n\n") if line]
     decoded = machine[2]  # on disk, which is the machine's
     assert machine[1] == decoded
-    assert four == [1 << 29, 1 << 30, decoded, 1 << 30, 2_000_000, 33_554_432]
-    assert others == [[1 << 27, 1 << 28, decoded, 1 << 28, 1_048_576, 8_388_608]] * 3
+    assert four == [1 << 29, 1 << 29, decoded, 1 << 30, 2_000_000, 33_554_432]
+    assert others == [[1 << 27, 1 << 27, decoded, 1 << 28, 1_048_576, 8_388_608]] * 3
     assert all(few <= many for few, many in zip(four, machine, strict=True))
 
 

@@ -110,7 +110,7 @@ def test_it_is_what_spark_makes_of_the_updates(spark: SparkSession, name: str) -
     by_spark = Renderer(spark, read).updates(plan, LOWER, UPPER, lambda _: False)
     assert by_spark is not None
     contents = LocalContents(
-        SparkUse(no_spark), lambda _: len(given), lambda *_: update_table(INPUT.columns, given), LOWER, UPPER
+        SparkUse(no_spark), lambda _: len(given), lambda *_: [update_table(INPUT.columns, given)], LOWER, UPPER
     )
     here = contents.updates(plan)
     assert here is not None

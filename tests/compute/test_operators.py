@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mz_dagster.budget import Budget, EngineSetting, budget_of, engine_of
+from mz_dagster.budget import Budget, EngineSetting, budget, budget_of, engine_of
 from mz_dagster.compute.lookups.lookup_keys import LookupKeys
 from mz_dagster.compute.lookups.step_reads import StepReads
 from mz_dagster.compute.placement.choice import why_spark
+from mz_dagster.compute.placement.portioned import held_whole
 from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk.local_plans import LocalContents, LocalUpdates
@@ -149,10 +150,18 @@ def told(found: pa.Table) -> list[Update]:
 
 
 def content(node: Physical, histories: Histories, as_of: int, upper: int) -> list[Update]:
-    def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
-        return histories.read_table(one.id, None, upper, used)
+    def rows(id: GlobalId) -> int:
+        return histories.rows(id, upper)
 
-    contents = LocalContents(SparkUse(no_spark), lambda id: histories.rows(id, upper), read, as_of, upper)
+    def read(one: ReadCollection, used: Collection[int], at_once: int | None) -> list[pa.Table]:
+        found = histories.read_table(one.id, None, upper, used)
+        if at_once is None:
+            assert one.id in held or rows(one.id) <= budget().portion_rows
+            return [found]
+        return [found.slice(start, at_once + 1) for start in range(0, max(1, len(found)), at_once + 1)]
+
+    held = held_whole(node, rows)
+    contents = LocalContents(SparkUse(no_spark), rows, read, as_of, upper)
     found = contents.updates(node)
     assert found is not None, contents.spark_because
     return told(found)

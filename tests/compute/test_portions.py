@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.compute.local.declined import TooManyMade
+from mz_dagster.compute.placement.choice import placed_from_start
 from mz_dagster.compute.spark.spark_use import SparkUse
 from mz_dagster.compute.walk import portions
 from mz_dagster.compute.walk.local_plans import LocalContents
@@ -76,8 +76,8 @@ def test_what_is_joined_takes_the_memory_of_a_portion(since: int) -> None:
         numbers = np.arange(rows)
         read = {"facts": table(FACTS, [pa.array(numbers % 100), pa.array(numbers)], since), "around": around}
 
-        def content(one: ReadCollection, used: Collection[int]) -> pa.Table:
-            return read[one.id]
+        def content(one: ReadCollection, *_: object) -> list[pa.Table]:
+            return [read[one.id]]
 
         contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, content, 0, 1)
         found: list[pa.Table | None] = []
@@ -114,7 +114,7 @@ def test_groups_of_portions_are_those_of_all_at_once_at_every_time(seed: int) ->
         plan = Accumulate(ReadCollection(GlobalId("facts"), below, "facts"), 0, RelationType(state.columns[1:]))
 
     def content() -> list[Any]:
-        contents = LocalContents(SparkUse(no_spark), lambda id: len(read), lambda one, _: read, 7, 20)
+        contents = LocalContents(SparkUse(no_spark), lambda id: len(read), lambda *_: [read], 7, 20)
         found = contents.updates(plan)
         assert found is not None
         return sorted(map(repr, summed(found).to_pylist()))
@@ -148,7 +148,7 @@ def test_what_becomes_much_is_summed_before_it_is_too_much(
         return summed(frame)
 
     monkeypatch.setattr(portions, "summed", counted)
-    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, _: read[one.id], 0, 1)
+    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, *_: [read[one.id]], 0, 1)
     with budget_of(Budget(portion_rows=200, frame_rows=1_000)):
         found = contents.updates(texts())
     assert sum(summing) <= (portions._SUMS + 1) * rows
@@ -175,11 +175,30 @@ def test_what_is_taken_away_leaves_room_for_what_is_made() -> None:
         return Linear(facts, MapFilterProject(2, tuple(within), (0,)), TAKEN)
 
     node = UnionAll((those(0, 900), those(900, 1_200), NegateAll(those(0, 300), TAKEN)), TAKEN)
-    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, _: read[one.id], 0, 1)
+    contents = LocalContents(SparkUse(no_spark), lambda id: read[id].num_rows, lambda one, *_: [read[one.id]], 0, 1)
     with budget_of(Budget(portion_rows=200, frame_rows=1_000)):
         found = contents.updates(node)
     assert found is not None
     assert sorted(summed(found).column("c0").to_pylist()) == list(range(300, 1_200))
+
+
+@pytest.mark.parametrize(
+    ("facts", "around", "is_here", "told"),
+    [
+        (90, 3, True, "first_times"),
+        (4_000, 90, True, "portion_times"),
+        (90, 4_000, True, "portion_times"),
+        (4_000, 110, False, "first_times"),
+        (6_000, 3, False, "portion_times"),
+    ],
+)
+def test_what_goes_by_in_portions_counts_for_its_time_and_not_for_its_memory(
+    facts: int, around: int, is_here: bool, told: str
+) -> None:
+    rows = {GlobalId("facts"): facts, GlobalId("around"): around}
+    with budget_of(Budget(evaluated_updates=10, first_times=10, portion_times=500, portion_rows=50)):
+        placed = placed_from_start(summed_by_text(), (), rows.__getitem__)
+    assert (placed.is_spark, placed.threshold) == (not is_here, f"evaluated_updates * {told}")
 
 
 def test_portions_have_fewer_rows_where_these_become_wide() -> None:

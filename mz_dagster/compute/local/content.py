@@ -7,7 +7,7 @@ up: a join's other inputs are here, and a state is empty before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +15,26 @@ import pyarrow.compute as pc
 from mz_dagster.compute.algebra.delta_terms import meeting_terms
 from mz_dagster.compute.algebra.frame import TIME
 from mz_dagster.compute.local.join import compacted, join_updates
-from mz_dagster.compute.local.linear_operators import constant, no_updates_of
+from mz_dagster.compute.local.linear_operators import constant, no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import LinearElsewhere, LocalOperators
+from mz_dagster.compute.lookups.common_lookups import used_columns
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.bounding import Comparison
-from mz_dagster.plan.physical import Accumulate, ConstantRows, DeltaJoin, ReadCollection, Staged, TemporalState
+from mz_dagster.plan.physical import (
+    Accumulate,
+    ConstantRows,
+    DeltaJoin,
+    Physical,
+    ReadCollection,
+    Staged,
+    TemporalState,
+)
+from mz_dagster.storage.arrow_schema import without_error_data
 
-#: Returns all updates of a collection that are to be known, under its own columns' names or others; columns whose
+#: Returns all updates of a collection that are to be known, in at least one table: all at once, or about so many rows
+#: at a time, where it is told how many. They are under the collection's columns' names or others; columns whose
 #: positions are not among those given, and rows that fail the predicates of the read, may be missing or NULL.
-ReadTable = Callable[[ReadCollection, Collection[int]], pa.Table]
+ReadTables = Callable[[ReadCollection, Collection[int], int | None], Iterable[pa.Table]]
 
 
 class ContentOperators(LocalOperators):
@@ -39,18 +50,27 @@ class ContentOperators(LocalOperators):
         shared_plans: What is read in the place of collections.
     """
 
-    def __init__(self, elsewhere: LinearElsewhere, read: ReadTable, as_of: int, upper: int) -> None:
+    def __init__(self, elsewhere: LinearElsewhere, read: ReadTables, as_of: int, upper: int) -> None:
         super().__init__(elsewhere, as_of, upper)
-        self._read_table = read
+        self._read_tables = read
         self.shared_plans: dict[GlobalId, pa.Table] = {}
 
     def _stored(self, read: ReadCollection, used: Collection[int]) -> pa.Table:
+        return pa.concat_tables(self._stored_parts(read, used, None))
+
+    def read_parts(self, node: ReadCollection, user: Physical, rows: int) -> Iterator[pa.Table]:
+        """Yields what `read` returns, about so many rows at a time: as much as is in files of so many."""
+        for found in self._stored_parts(node, used_columns(user), rows):
+            yield without_error_data(found.rename_columns(plan_schema(node).names))
+
+    def _stored_parts(self, read: ReadCollection, used: Collection[int], rows: int | None) -> Iterator[pa.Table]:
         if read.id in self.shared_plans:
-            return self.shared_plans[read.id]
-        found = self._read_table(read, used)
-        position = found.column_names.index(TIME)
-        times = pc.max_element_wise(found.column(TIME), self._lower)
-        return found.set_column(position, found.schema.field(position), times)
+            yield self.shared_plans[read.id]
+            return
+        for found in self._read_tables(read, used, rows):
+            position = found.column_names.index(TIME)
+            times = pc.max_element_wise(found.column(TIME), self._lower)
+            yield found.set_column(position, found.schema.field(position), times)
 
     def constant(self, node: ConstantRows) -> pa.Table:
         """Returns the rows, at the first time."""

@@ -14,7 +14,7 @@ Not for use by several threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
@@ -424,6 +424,33 @@ def stored_table(
         local.read(row, batches, lower=lower, upper=upper, columns=names, where=where, condition=condition, over=over),
         row,
     )
+
+
+def stored_parts(
+    local: LocalShards,
+    row: CollectionRow,
+    batches: Sequence[Batch],
+    upper: int,
+    used: Collection[int],
+    where: Sequence[Scalar],
+    rows: int | None,
+) -> Iterator[pa.Table]:
+    """Yields what `stored_table` returns up to a time, as much as is in files of so many rows at a time; None: all."""
+    names = [column.name for position, column in enumerate(row.columns) if position in used]
+    for files in _together(local.files(row, batches, where=where), rows):
+        yield _widened(local.read_files(row, batches, files, upper=upper, columns=names), row)
+
+
+def _together(files: Sequence[StoredFile], rows: int | None) -> Iterator[list[StoredFile]]:
+    """Yields files, as many as have no more rows than so many, or one; at least once, and all at once for None."""
+    held, size = list[StoredFile](), 0
+    for one in files:
+        if held and rows is not None and size + one.rows > rows:
+            yield held
+            held, size = [], 0
+        held.append(one)
+        size += one.rows
+    yield held
 
 
 def _widened(table: pa.Table, row: CollectionRow) -> pa.Table:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from mz_dagster.budget import EngineSetting, budget, engine_setting
 from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.algebra.times import FIRST_TIME
+from mz_dagster.compute.placement.portioned import held_whole
 from mz_dagster.compute.placement.supported import unsupported, unsupported_scalar
 from mz_dagster.formalism import GlobalId
 from mz_dagster.object_cache import cached_by_object
@@ -56,8 +57,14 @@ def placed_from_start(plan: Physical, shared: Sequence[SharedPlan], stored: Rows
     """
     plans = [*(one.plan for one in shared), plan]
     read = dict.fromkeys(id for one in plans for id in sorted(collections_read(one)))
-    rows = sum(stored(id) for id in read if id not in {one.id for one in shared}) + sum(map(constant_rows, plans))
-    most, name = _most(budget().read_from_start, "first_times", has_left=any(map(unsupported_scalar, plans)))
+    sizes = {id: stored(id) for id in read if id not in {one.id for one in shared}}
+    rows = sum(sizes.values()) + sum(map(constant_rows, plans))
+    has_left = any(map(unsupported_scalar, plans))
+    most, name = _most(budget().read_from_start, "first_times", has_left=has_left)
+    if rows > most and not has_left:
+        held = frozenset[GlobalId]().union(*(held_whole(one, lambda id: sizes.get(id, 0)) for one in plans))
+        if sum(sizes[id] for id in sizes if id in held) <= most:
+            most, name = _most(budget().read_in_portions, "portion_times", has_left=False)
     return _placed(plan, rows, "are read", most, name, next(filter(None, map(unsupported, plans)), ""))
 
 

@@ -148,7 +148,7 @@ def local_discrepancy(
         as_of: When; everything that is read must be readable there.
         examples: How many rows of each kind to show.
     """
-    contents = LocalContents(spark, rows, lambda one, used: read(one.id), as_of, as_of + 1)
+    contents = LocalContents(spark, rows, lambda one, *_: [read(one.id)], as_of, as_of + 1)
     with reporting_lost_spark():
         computed = contents.updates(plan.output, plan.shared)
     if computed is None:

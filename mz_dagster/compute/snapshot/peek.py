@@ -19,7 +19,7 @@ from mz_dagster.budget import budget
 from mz_dagster.catalog import Batch, CollectionRow
 from mz_dagster.compute.algebra.frame import DIFF, ERROR, META, by_position, positional, with_names
 from mz_dagster.compute.algebra.times import FIRST_TIME
-from mz_dagster.compute.lookups.step_reads import stored_table
+from mz_dagster.compute.lookups.step_reads import stored_parts
 from mz_dagster.compute.snapshot.content import snapshot
 from mz_dagster.compute.snapshot.stored_rows import AT_ONCE, Row, StoredRows, repeated
 from mz_dagster.compute.spark.consolidate import consolidate
@@ -153,10 +153,10 @@ def peek_locally(
     """
     before = {id: overlapping(batches, None, as_of + 1) for id, batches in listed.items()}
 
-    def stored(read: ReadCollection, used: Collection[int]) -> pa.Table:
+    def stored(read: ReadCollection, used: Collection[int], at_once: int | None) -> Iterable[pa.Table]:
         if read.id in given:
-            return given[read.id]
-        return stored_table(local, rows[read.id], before[read.id], None, as_of + 1, used, read.where)
+            return [given[read.id]]
+        return stored_parts(local, rows[read.id], before[read.id], as_of + 1, used, read.where, at_once)
 
     contents = LocalContents(
         spark,

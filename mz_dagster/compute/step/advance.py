@@ -6,7 +6,7 @@ collection that is not hydrated yet begins with its plan's content as of its sin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -25,7 +25,7 @@ from mz_dagster.catalog import (
 from mz_dagster.compute.algebra.frame import META, with_positions
 from mz_dagster.compute.algebra.placed import Placement
 from mz_dagster.compute.lookups.common_lookups import CommonLookups
-from mz_dagster.compute.lookups.step_reads import StepReads, stored_table
+from mz_dagster.compute.lookups.step_reads import StepReads, stored_parts
 from mz_dagster.compute.placement.choice import may_be_little
 from mz_dagster.compute.placement.sizes import rows_at_most
 from mz_dagster.compute.spark.consolidate import consolidate
@@ -253,9 +253,9 @@ class Advance:
         def rows(id: GlobalId) -> int:
             return self.run.rows_between(id, None, self.upper)
 
-        def read(one: ReadCollection, used: Collection[int]) -> pa.Table:
+        def read(one: ReadCollection, used: Collection[int], rows: int | None) -> Iterator[pa.Table]:
             batches = self.run.overlapping(one.id, None, self.upper)
-            return stored_table(self.local, self.run.rows[one.id], batches, None, self.upper, used, one.where)
+            return stored_parts(self.local, self.run.rows[one.id], batches, self.upper, used, one.where, rows)
 
         contents = LocalContents(self.spark, rows, read, self.lower, self.upper)
         found = contents.updates(self.orders.ordered(node.id, node.plan, rows))

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.frame import with_positions
 from mz_dagster.compute.algebra.placed import Placement
-from mz_dagster.compute.local.content import ContentOperators, ReadTable
+from mz_dagster.compute.local.content import ContentOperators, ReadTables
 from mz_dagster.compute.local.declined import Declined
 from mz_dagster.compute.local.linear_operators import no_updates_of
 from mz_dagster.compute.local.updates import MUCH_DUE, UpdateOperators
@@ -100,13 +100,13 @@ class LocalContents:
     Args:
         spark: Opens Spark for what it has a part in.
         rows: Returns how many updates a collection has at most, of those that `read` returns.
-        read: Returns them.
+        read: Returns them, all at once or a part at a time.
         as_of: The first time: updates before it are taken to be at it.
         upper: The first time that does not matter any more.
     """
 
     def __init__(
-        self, spark: SparkUse, rows: Callable[[GlobalId], int], read: ReadTable, as_of: int, upper: int
+        self, spark: SparkUse, rows: Callable[[GlobalId], int], read: ReadTables, as_of: int, upper: int
     ) -> None:
         self._rows = rows
         self._handover = Handover(spark)

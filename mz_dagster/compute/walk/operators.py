@@ -13,8 +13,7 @@ Invariant: for each node, either engine's frames sum to the same updates, bit fo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, assert_never
 
@@ -23,6 +22,7 @@ import pyarrow as pa
 from mz_dagster.compute.algebra.each_update import EachUpdateOperators, of_each_update
 from mz_dagster.compute.algebra.lineage import passed_inputs
 from mz_dagster.compute.algebra.operator_costs import OperatorCosts
+from mz_dagster.compute.placement.portioned import repeated_joins
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.plan.physical import (
     Accumulate,
@@ -37,7 +37,6 @@ from mz_dagster.plan.physical import (
     UnionAll,
     identity,
     is_linear,
-    physical_inputs,
 )
 
 F = TypeVar("F")
@@ -137,7 +136,7 @@ class Walk(Generic[F]):
         self._costs = costs
         self._taken_over = taken_over
         self._joined: dict[object, F | None] = {}
-        self._repeated: set[object] = set()
+        self._repeated: frozenset[object] = frozenset()
 
     def frame(self, plan: Physical, bound: Bound | None = None) -> F | None:
         """Returns the updates of a plan.
@@ -146,9 +145,7 @@ class Walk(Generic[F]):
             plan: What to compute.
             bound: For columns of what is linear: what to restrict them to where they are read.
         """
-        joins = list(_joins(plan))
-        times = Counter(map(identity, joins)) if len(joins) > 1 else {}
-        self._repeated = {one for one, count in times.items() if count > 1}
+        self._repeated = repeated_joins(plan)
         return self._frame(plan, {} if bound is None else bound)
 
     def _frame(self, node: Physical, bound: Bound, user: Physical | None = None) -> F | None:
@@ -209,12 +206,3 @@ class Walk(Generic[F]):
         if not is_linear(node) and (handed := self._taken_over(node)) is not None:
             return handed.frame, handed.table
         return self._frame(node, {}), None
-
-
-def _joins(node: Physical) -> Iterator[DeltaJoin]:
-    """Yields the joins of a plan, but for those below joins."""
-    if isinstance(node, DeltaJoin):
-        yield node
-        return
-    for one in physical_inputs(node):
-        yield from _joins(one)

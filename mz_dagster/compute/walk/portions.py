@@ -37,6 +37,7 @@ from mz_dagster.compute.local.join import compacted
 from mz_dagster.compute.local.linear_operators import no_updates_of, plan_schema
 from mz_dagster.compute.local.operators import of_one_sign
 from mz_dagster.compute.local.sums import Sums, added_totals, totals_by_key
+from mz_dagster.compute.placement.portioned import cut_input, largest_cut
 from mz_dagster.compute.walk.operators import Bound, Walk
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
@@ -52,7 +53,6 @@ from mz_dagster.plan.physical import (
     ReadCollection,
     UnionAll,
     Unnest,
-    identity,
     physical_inputs,
 )
 from mz_dagster.progress import advance
@@ -97,15 +97,11 @@ class ContentWalk(Walk[pa.Table]):
 
     def _largest(self, node: Physical) -> int:
         """Returns how many rows the largest collection has that `_portions` would cut."""
-        match node:
-            case ReadCollection():
-                shared = self._content.shared_plans.get(node.id)
-                return self._rows(node.id) if shared is None else len(shared)
-            case DeltaJoin() if identity(node) in self._repeated:
-                return 0  # it is computed once, for all that ask for it
-        if isinstance(node, EachUpdate | UnionAll | DeltaJoin):
-            return max(map(self._largest, physical_inputs(node)), default=0)
-        return 0
+        return largest_cut(node, self._rows_there, self._repeated)
+
+    def _rows_there(self, id: GlobalId) -> int:
+        shared = self._content.shared_plans.get(id)
+        return self._rows(id) if shared is None else len(shared)
 
     def _portions(self, node: Physical, rows: int, user: Physical | None = None) -> Iterator[pa.Table]:
         """Yields updates whose sum is a plan's, made of so many rows of a collection at a time."""
@@ -121,16 +117,17 @@ class ContentWalk(Walk[pa.Table]):
             return
         match node:
             case ReadCollection():
-                table = operators.read(node, user or node, {})
-                if table is not None:
-                    is_told = node.id in operators.shared_plans or node.id in self._told
-                    of = 0 if is_told else self._rows(node.id)
-                    self._told.add(node.id)
+                is_told = node.id in operators.shared_plans or node.id in self._told
+                left = 0 if is_told else self._rows(node.id)
+                self._told.add(node.id)
+                for table in operators.read_parts(node, user or node, rows):
                     for start in range(0, len(table), rows):
                         part = table.slice(start, rows)
                         yield part
                         # Who asks for the next one has computed what is made of this one.
-                        advance(of * len(part) // len(table), "rows")
+                        advance(min(left, len(part)), "rows")
+                        left -= min(left, len(part))
+                advance(left, "rows")
             case UnionAll():
                 # What is taken away comes first, so that what it is taken from cancels with it as that is made.
                 for one in sorted(node.inputs, key=_negates, reverse=True):
@@ -141,8 +138,7 @@ class ContentWalk(Walk[pa.Table]):
                 raise InternalError("this operator is linear in no collection")
 
     def _joined_portions(self, node: DeltaJoin, rows: int, compared: tuple[Comparison, ...]) -> Iterator[pa.Table]:
-        sizes = [self._largest(one) for one in node.inputs]
-        cut = sizes.index(max(sizes))
+        cut = cut_input(node, self._rows_there, self._repeated)
         inputs = [None if i == cut else self._whole(one) for i, one in enumerate(node.inputs)]
         portions = chain([no_updates_of(node.inputs[cut])], self._portions(node.inputs[cut], rows))
         for number, portion in enumerate(portions):
