@@ -7,11 +7,15 @@ referee. A failure names its seed: `python -m tests.oracle.run --seed S --cases 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mz_dagster.storage.spark import SparkConfig
+from tests.oracle.expressions import Column
+from tests.oracle.referee import Answer, Referee, spelled
+from tests.oracle.scope import Query
 from tests.oracle.world import Tally, World
 from tests.postgres_server import Postgres
 
@@ -64,3 +68,15 @@ def test_views_are_their_queries_where_workers_compute(
     print(total)
     total.check(covers=False)
     assert total.shared > len(seeds)
+
+
+def test_the_referee_groups_rows_in_the_order_of_their_derived_table(postgres: Postgres) -> None:
+    """However few rows it counts on: if it sorted them by the key, those of one key would come in any order."""
+    with closing(Referee(postgres, "given_order")) as referee:
+        referee.run("CREATE TABLE t AS SELECT n, n % 2 AS k FROM generate_series(0, 2999) AS n")
+        referee.run("DELETE FROM t WHERE n >= 30; ANALYZE t")
+        rows = "(SELECT n, k FROM t WHERE n % 100 = n ORDER BY n) AS x"
+        columns = (Column("k", "integer"), Column("ns", "text"))
+        query = Query(f"SELECT k, string_agg(n::text, ',') FROM {rows} GROUP BY k", columns, safe=True, strict=False)
+        expected = [(k, ",".join(str(n) for n in range(k, 30, 2))) for k in range(2)]
+        assert referee.answer(query, query.text) == Answer(spelled(expected, [one.type for one in columns]))
