@@ -63,13 +63,14 @@ class Changes:
                 lambda: catalog.rename_object(row.id, self.name()),
                 lambda: catalog.drop_object(row.id, cascade=True),
                 lambda: catalog.swap([new(row.name)], [row.id]),
-                lambda: catalog.set_retention(row.id, chance.randrange(100)),
                 lambda: catalog.seal([], failures={row.id: chance.choice([None, "why"])}),
                 lambda: catalog.note_polls({row.id: chance.choice([None, "where"])}),
                 lambda: catalog.allow_compaction("t", retention_ms=chance.randrange(3)),
                 self.seal,
                 self.seal,
             ]
+            if row.has_collection:
+                kinds.append(lambda: catalog.set_retention(row.id, chance.randrange(100)))
         chance.choice(kinds)()
 
     def name(self) -> str:
