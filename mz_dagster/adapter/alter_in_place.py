@@ -348,4 +348,5 @@ def alteration_of(
         frozenset(one.id for one in readers.rows),
         dropped,
         types=definition.dependencies,
+        references=[one.as_json() for one in altered.definition.references],
     )

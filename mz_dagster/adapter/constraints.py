@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.adapter.dml import ColumnUpdates, Updates
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import ObjectRow
+from mz_dagster.catalog import REFERENCES, ObjectRow
 from mz_dagster.compute import StoredRows, stored_values
 from mz_dagster.plan.relation import Get, Relation
 from mz_dagster.plan.representations import representation_of
@@ -85,7 +85,7 @@ class Enforcement:
         """Whether the table demands nothing of its rows beside types and NOT NULL, and makes nothing of them."""
         constraints = self.constraints
         made = constraints.defaults or constraints.identities or constraints.by_chance or constraints.computed
-        return not (constraints or made)
+        return not (constraints or made or self.table.options.get(REFERENCES))
 
     def completed(self, rows: Sequence[Row], read: Read) -> list[Row]:
         """Returns rows of the table, and what may follow them, with what columns are computed of the others."""
@@ -255,7 +255,7 @@ class Enforcement:
         found: list[int] = []
         first: dict[tuple[object, ...], int] = {}
         for number, row in enumerate(rows):
-            cells = tuple(_hashable(row[i]) for i in places)
+            cells = tuple(hashable_cell(row[i]) for i in places)
             found.append(number if None in cells else first.setdefault(cells, number))
         if self._is_in_several_ways(places) and len(first) > 1:
             distinct = sorted(first.values())
@@ -334,11 +334,13 @@ def _first_not_in(found: StoredRows, gone: StoredRows | None) -> int | None:
     return None if is_there.all() else int(order[np.argmin(is_there)])
 
 
-def _hashable(cell: object) -> object:
+def hashable_cell(cell: object) -> object:
     """Returns what is the same for cells that are equal, but for those that are stored in several ways."""
     if isinstance(cell, float) and cell != cell:
         return "NaN"
-    return tuple(map(_hashable, cell)) if isinstance(cell, list | tuple) and not isinstance(cell, Interval) else cell
+    return (
+        tuple(map(hashable_cell, cell)) if isinstance(cell, list | tuple) and not isinstance(cell, Interval) else cell
+    )
 
 
 def shown(row: Row) -> str:

@@ -18,7 +18,8 @@ from types import MappingProxyType
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.definition import define
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import ObjectRow, bound_shapes
+from mz_dagster.adapter.table_constraints import foreign_keys_of
+from mz_dagster.catalog import ObjectRow, bound_shapes, stands_for
 from mz_dagster.errors import Error, ProgrammingError, first_line
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan import lower_to_snapshot_plan, optimize
@@ -41,9 +42,11 @@ from mz_dagster.sql import (
 )
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
 from mz_dagster.sql.cursor import quoted
+from mz_dagster.sql.declared_keys import SELF
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC, key_of, schema_key, written
 from mz_dagster.sql.statements import Name, Statement
+from mz_dagster.sql.table_text import foreign_key_text
 
 #: From one offset to another, what to write instead.
 _Edit = tuple[int, int, str]
@@ -55,7 +58,7 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
         edits = [*_edits(engine, row)]
     except ProgrammingError as error:  # as another release may have taken it
         return f"-- It does not bind, so its names are those of when it was created: {first_line(error)}\n{row.sql}"
-    text = _edited(row.sql, edits)
+    text = _with_foreign_keys(engine, row, _edited(row.sql, edits))
     renamed = _renamed_columns(engine, row)
     if not renamed:
         return text
@@ -70,6 +73,28 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
     if _means_the_same(engine, row, written):
         return written
     return _edited(row.sql, _edits(engine, row, renamed))
+
+
+def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str) -> str:
+    """Returns the definition of a table with its foreign keys, which are kept beside it, behind all else in it."""
+    keys = foreign_keys_of(row) if row.kind == "table" else ()
+    tables = {stands_for(one): one for one in engine.catalog.objects("table") if one.name is not None} if keys else {}
+    listed = []
+    for key in keys:
+        parent = row if key.parent == SELF else tables.get(key.parent)
+        if parent is not None:
+            columns = ", ".join(map(quoted, key.referenced))
+            said = foreign_key_text(key, f"{written(parent.schema, str(parent.name))} ({columns})")
+            listed.append(f",\n    CONSTRAINT {quoted(key.name)} {said}")
+    if not listed:
+        return text
+    depth = 0
+    for token in tokens_of(text):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if token.is_symbol(")") and depth == 0:
+            end = len(text[: token.start].rstrip())
+            return text[:end] + "".join(listed) + text[end:]
+    raise AssertionError("a table has columns in parentheses")
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:

@@ -332,6 +332,13 @@ class Names:
             if row.name is not None and row.kind != "schema" and not (block is not None and block.is_gone(row.id)):
                 yield row
 
+    def tables(self) -> Iterator[ObjectRow]:
+        """Yields the tables that have names for the session, each under that, of what this process knows by now."""
+        block = self.block()
+        for row in map(self.as_named, self.engine.catalog.state().objects("table")):
+            if row.name is not None and not (block is not None and block.is_gone(row.id)):
+                yield row
+
     def as_named(self, row: ObjectRow) -> ObjectRow:
         """Returns an object under the name that it has for the session, if it has one."""
         block = self.block()

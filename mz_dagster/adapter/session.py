@@ -351,7 +351,7 @@ class Session:
             return
         with heard_by(self._variables.hear), self._failing():
             block.begin_statement(queries=False)
-            self._variables.commit()
+            self._context.commit()
 
     def _in_implicit_block(self, carry_out: Callable[[], Result]) -> Result:
         """Carries out a statement; if it cannot be part of the implicit block that is open, behind that."""

@@ -39,6 +39,7 @@ import pyarrow as pa
 from mz_dagster.adapter.activity import TransactionState
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import check_as_bound
+from mz_dagster.adapter.deferred_constraints import DeferredConstraints
 from mz_dagster.adapter.dml import PendingWrite, open_table
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, NoValidTimestamp
@@ -184,6 +185,8 @@ class Transaction:
         self._written: dict[GlobalId, _Written] = {}
         self.defined = BlockDefinitions()
         self._savepoints: list[_Savepoint] = []
+        self.constraints = DeferredConstraints()
+        self._references: int | None = None
         self._idle_timeout_ms = idle_timeout_ms
         self._used_ms = engine.clock.monotonic_ms()
         self._held = ExitStack()
@@ -405,6 +408,8 @@ class Transaction:
             return None
         written = self._written.setdefault(table, _Written(row))
         written.writes.append(found)
+        if self._references is None and found.of.reads is not None:
+            self._references = found.of.reads.references
         return self._time
 
     def _check_unaltered(self, row: CollectionRow) -> None:
@@ -469,7 +474,7 @@ class Transaction:
         reads = None
         if self._time is not None and self._read | self._locked:
             expected = self._read | self._locked if tables or self.defined else self._locked
-            reads = ReadSet(self._time, frozenset(expected))
+            reads = ReadSet(self._time, frozenset(expected), self._references)
         restarts = [id for id, one in tables.items() if one.restarts]
         takeovers = {id: one.takeover for id, one in tables.items() if one.takeover is not None}
         for _ in write_attempts(engine.project, engine.clock):

@@ -21,7 +21,8 @@ In the order of import:
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
 - `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
 - `frontiers`: since and upper, retention, logical compaction;
-- `reachability`, `tombstones`, `naming`, `objects`: definitions and names, and what stays of dropped ones;
+- `reachability`, `tombstones`, `naming`, `references`, `objects`: definitions and names, what tables refer to, and what
+  stays of dropped ones;
 - `replica`: objects and frontiers in the memory of a process, kept from one question to the next;
 - `payloads`: the updates of batches that are stored with their seals;
 - `reads`, `batches`, `listings`, `sweeping`: the life of a batch, and what its seal expects;
@@ -77,6 +78,7 @@ from mz_dagster.catalog.errors import (
 )
 from mz_dagster.catalog.listings import Moment
 from mz_dagster.catalog.payloads import payloads_in
+from mz_dagster.catalog.references import REFERENCES, STANDS_FOR, stands_for
 from mz_dagster.catalog.replica import CatalogState
 from mz_dagster.catalog.roles import EVERYBODY
 from mz_dagster.catalog.rows import (
@@ -149,7 +151,9 @@ __all__ = [
     "LETTERS",
     "NO_ROWS",
     "PRIVILEGES",
+    "REFERENCES",
     "SCHEMA",
+    "STANDS_FOR",
     "Alteration",
     "BadCatalogUrl",
     "Batch",
@@ -237,4 +241,5 @@ __all__ = [
     "interval_of",
     "payloads_in",
     "shard_names",
+    "stands_for",
 ]

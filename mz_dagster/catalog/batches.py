@@ -47,6 +47,7 @@ from mz_dagster.catalog.naming import give_name
 from mz_dagster.catalog.objects import alter_in_place, drop_named, lose_names, take_over
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
+from mz_dagster.catalog.references import note_references, number_of_references
 from mz_dagster.catalog.rows import (
     NO_ROWS,
     Alteration,
@@ -286,6 +287,7 @@ class Batches(Payloads):
                     lose_names(connection, renames)
                 for id, name in names.items():
                     give_name(connection, name, id)
+                    note_references(connection, id)
                 for id in restarts:
                     restart_sequences(connection, id)
                 if resigns and leadership is not None:
@@ -301,6 +303,12 @@ class Batches(Payloads):
         with self._database.read() as connection:
             changed = first_changed(connection, with_inputs(connection, reads.collections), reads, time)
         return None if changed is None else ReadChanged(changed)
+
+    @recalled
+    def number_of_references(self) -> int:
+        """Returns how often a table came to refer to rows of another, as far as others see (`ReadSet.references`)."""
+        with self._database.read() as connection:
+            return number_of_references(connection)
 
     def close_tables(self, timeline: str, time: int, collections: Collection[GlobalId]) -> frozenset[GlobalId]:
         """Makes tables readable at a time, which is applied to the oracle, and returns those that were not.

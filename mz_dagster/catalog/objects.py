@@ -50,6 +50,7 @@ from mz_dagster.catalog.frontiers import check_absent, close_dropped, frontiers
 from mz_dagster.catalog.lease_liveness import dead_processes, is_live
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
+from mz_dagster.catalog.references import REFERENCES, note_references, rename_referenced
 from mz_dagster.catalog.rows import (
     COMMENTS,
     KEEPER,
@@ -66,7 +67,7 @@ from mz_dagster.catalog.rows import (
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
-from mz_dagster.catalog.takeover import Takeover
+from mz_dagster.catalog.takeover import Takeover, without_privileges
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
@@ -471,6 +472,7 @@ def create_rows(
     for id, one in zip(ids, new, strict=True):
         if one.name is not None:
             give_name(connection, one.name, id)
+            note_references(connection, id)
         dependencies = {name: resolve(dependency) for name, dependency in one.dependencies.items()}
         depends += [
             {"dependant": id, "name": name, "dependency": dependency}
@@ -604,13 +606,14 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
         raise StillNeeded(row.name or row.id, sorted(str(entries[one].name or one) for one in readers))
     if looked is None:
         hand_over_sequences(connection, row.id, new, takeover.columns)
-    elif _defined(row) != _defined(looked.row) or numbers_of(connection, row.id) != looked.numbers:
+    elif without_privileges(row) != without_privileges(looked.row) or numbers_of(connection, row.id) != looked.numbers:
         raise TableAltered(row.id, row.version)
     for id, name in going.items():
         if name is not None and (id not in entries or entries[id].name != name):
             raise TableAltered(row.id, row.version)
     if row.privileges:
         set_privileges(connection, undropped(connection, new), row.privileges)
+    rename_referenced(connection, row, takeover.columns)
     # What a block has made over it by now begins with what it holds just before.
     uppers = select(COLLECTION.c.upper).where(COLLECTION.c.id.in_(_dependants(entries, new)))
     lattice = lattice_of(connection, row.timeline)
@@ -618,11 +621,6 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
     since = frontier_text(Antichain.of(lattice, min([time, *begins])))
     connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
     _drop(connection, {row.id, *(going.keys() & entries.keys())}, entries, now)
-
-
-def _defined(row: ObjectRow) -> ObjectRow:
-    """Returns a row without what is granted on its object."""
-    return replace(row, options={name: value for name, value in row.options.items() if name != PRIVILEGES})
 
 
 def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration, now: int) -> None:
@@ -640,8 +638,9 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
         take_names(connection, alteration.dropped)
         entries = _entries(connection, now)
         drop_rows(connection, entries.keys() - needed(entries, alteration.dropped), now)
-    options = {name: value for name, value in row.options.items() if name != COMMENTS}
+    options = {name: value for name, value in row.options.items() if name not in (COMMENTS, REFERENCES)}
     options |= {COMMENTS: dict(alteration.comments)} if alteration.comments else {}
+    options |= {REFERENCES: list(alteration.references)} if alteration.references else {}
     connection.execute(
         update(OBJECT)
         .where(OBJECT.c.id == id)
@@ -656,6 +655,8 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
     for name in alteration.types.keys() - row.dependencies.keys():
         connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=alteration.types[name]))
     alter_sequences(connection, id, alteration.renamed, alteration.sequences, alteration.claimed)
+    note_references(connection, id)
+    rename_referenced(connection, row, alteration.renamed)
 
 
 def _give_value(connection: Connection, alteration: TypeAlteration, now: int) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy import Connection, bindparam, select
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.frontiers import row_lattice
+from mz_dagster.catalog.references import number_of_references
 from mz_dagster.catalog.rows import BatchState, ReadSet, Seal
 from mz_dagster.catalog.schema import BATCH, BOUND, COLLECTION, HOLD, OBJECT, TIMELINE
 from mz_dagster.formalism import Antichain, GlobalId
@@ -75,6 +76,8 @@ def with_inputs(connection: Connection, collections: Iterable[GlobalId]) -> Rows
 def first_changed(connection: Connection, rows: Rows, reads: ReadSet, time: int) -> GlobalId | None:
     """Returns a collection that has, or may yet get, updates in `(reads.time, time]`; None if none of them has.
 
+    One of them is returned, too, if tables have come to refer to others since it was looked which ones do.
+
     Args:
         connection: A transaction.
         rows: What decides what was read, from `with_inputs`.
@@ -84,6 +87,8 @@ def first_changed(connection: Connection, rows: Rows, reads: ReadSet, time: int)
     for id in sorted(reads.collections):
         if id not in rows or rows[id].dropped:
             return id
+    if reads.references not in (None, number_of_references(connection)):
+        return min(reads.collections)
     for id, row in rows.items():
         is_due = row.next_due is not None and row.next_due <= time
         if is_due or (row.kind == "collection" and _upper(row).less_equal(time)):

@@ -215,6 +215,7 @@ class Alteration:
         readers: All that depended on it, directly or not, when that was looked at.
         dropped: What of it goes with the alteration.
         types: The types that were created and that its columns are of, by their names.
+        references: Its foreign keys, as its options have them.
     """
 
     sql: str
@@ -228,6 +229,7 @@ class Alteration:
     dropped: frozenset[GlobalId] = frozenset()
     claimed: Mapping[str, int] = field(default_factory=dict)
     types: Mapping[str, GlobalId] = field(default_factory=dict)
+    references: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,10 +571,12 @@ class ReadSet:
     Attributes:
         time: The time.
         collections: What was read, directly; what that is computed from counts, too.
+        references: How often tables had come to refer to others when it was looked which ones do; None if it was not.
     """
 
     time: int
     collections: frozenset[GlobalId]
+    references: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
-from mz_dagster.catalog.schema import PROJECT
+from mz_dagster.catalog.schema import COUNTER, PROJECT
 from mz_dagster.version import __version__, is_later
 
-FORMAT = 6
+FORMAT = 7
 """The format that this release reads and writes."""
 
 
@@ -42,8 +42,21 @@ def _may_have_unique_indexes(_: Connection) -> None:
     """Changes nothing: from format 6 on definitions of tables may have unique indexes, and none has yet."""
 
 
+def _may_have_references(connection: Connection) -> None:
+    """Counts the references of tables to others: from format 7 on there may be some, and there is none yet."""
+    if connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == "reference")).first() is None:
+        connection.execute(insert(COUNTER).values(name="reference", last=0))
+
+
 STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
-    {1: _may_inline, 2: _may_remember, 3: _may_drop_errors, 4: _may_add_columns, 5: _may_have_unique_indexes}
+    {
+        1: _may_inline,
+        2: _may_remember,
+        3: _may_drop_errors,
+        4: _may_add_columns,
+        5: _may_have_unique_indexes,
+        6: _may_have_references,
+    }
 )
 """What brings a state of each older format to the next one, by that format."""
 

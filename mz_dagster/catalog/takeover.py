@@ -7,9 +7,9 @@ does, says what the other was then: if that has changed, nothing is taken over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mz_dagster.catalog.rows import ObjectRow
+from mz_dagster.catalog.rows import PRIVILEGES, ObjectRow
 from mz_dagster.formalism import GlobalId
 
 
@@ -41,3 +41,8 @@ class Takeover:
     old: GlobalId
     columns: Mapping[str, str]
     looked: Looked | None = None
+
+
+def without_privileges(row: ObjectRow) -> ObjectRow:
+    """Returns a row without what is granted on its object."""
+    return replace(row, options={name: value for name, value in row.options.items() if name != PRIVILEGES})

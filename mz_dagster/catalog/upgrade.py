@@ -21,7 +21,7 @@ from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migra
 HEAD = "0021"
 """The newest migration in `migrations/versions`; a test compares the two."""
 
-COUNTERS = ("object", "batch", "writer", "lease", "capability", "role")
+COUNTERS = ("object", "batch", "writer", "lease", "capability", "role", "reference")
 """The kinds of id that are never reused."""
 
 _VERSIONS = (

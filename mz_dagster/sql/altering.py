@@ -161,7 +161,9 @@ class AlteredTable:
             ProgrammingError: One names what is not there, or what is there already, or contradicts the rest.
             UnsupportedForm: No column would be left, or a form is refused.
         """
-        definition = Columns(table, list(statement.columns), list(statement.keys), list(statement.checks))
+        definition = Columns(
+            table, list(statement.columns), list(statement.keys), list(statement.checks), list(statement.references)
+        )
         altered = cls(definition, [one.name for one in statement.columns])
         for one in actions:
             altered._apply(one)
@@ -191,12 +193,15 @@ class AlteredTable:
             case "drop constraint":
                 keys = [one for one in self.definition.keys if one.name != action.column or one.is_index]
                 checks = [one for one in self.definition.checks if one.name != action.column]
-                if len(keys) + len(checks) == len(self.definition.keys) + len(self.definition.checks):
+                references = [one for one in self.definition.references if one.name != action.column]
+                if (keys, checks, references) == (
+                    self.definition.keys, self.definition.checks, self.definition.references
+                ):  # fmt: skip
                     if action.if_exists:
                         tell(f'constraint "{action.column}" of relation "{table}" does not exist, skipping')
                         return
                     raise self._no_constraint(action)
-                self.definition.keys, self.definition.checks = keys, checks
+                self.definition.keys, self.definition.checks, self.definition.references = keys, checks, references
             case "drop index":
                 self.definition.keys = [one for one in self.definition.keys if one.name != action.column]
             case "rename constraint" | "rename index":
@@ -294,6 +299,7 @@ class AlteredTable:
         definition.keys = [one for one in definition.keys if action.column not in one.columns]
         columns = RelationType(tuple(Column(one.name, one.type, one.nullable) for one in definition.columns))
         definition.checks = [one for one in definition.checks if _binds(definition.table, columns, one)]
+        definition.references = [one for one in definition.references if action.column not in one.columns]
 
     def _rename(self, action: AlterAction) -> None:
         definition, place, new = self.definition, self._place(action), str(action.new_name)
@@ -308,6 +314,7 @@ class AlteredTable:
             for one in definition.keys
         ]
         definition.checks = [replace(one, predicate=_renamed(one.predicate, old, new)) for one in definition.checks]
+        definition.references = [one.renamed(old, new) for one in definition.references]
         definition.columns = [
             one if one.computed is None else replace(one, computed=_renamed(one.computed, old, new))
             for one in definition.columns
@@ -360,7 +367,7 @@ class AlteredTable:
 
     def _rename_constraint(self, action: AlterAction) -> None:
         definition, old, new = self.definition, action.column, str(action.new_name)
-        names = [*(one.name for one in definition.keys), *(one.name for one in definition.checks)]
+        names = [one.name for every in (definition.keys, definition.checks, definition.references) for one in every]
         indexes = [one.name for one in definition.keys if one.is_index]
         if old not in names or (old in indexes and action.kind == "rename constraint"):
             raise self._no_constraint(action)
@@ -370,6 +377,7 @@ class AlteredTable:
             )
         definition.keys = [replace(one, name=new) if one.name == old else one for one in definition.keys]
         definition.checks = [replace(one, name=new) if one.name == old else one for one in definition.checks]
+        definition.references = [replace(one, name=new) if one.name == old else one for one in definition.references]
 
     def _no_constraint(self, action: AlterAction) -> UndefinedObject:
         return UndefinedObject(

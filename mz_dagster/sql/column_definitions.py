@@ -17,11 +17,12 @@ from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.binding import name_of
 from mz_dagster.sql.body_parser import parse_scalar
 from mz_dagster.sql.cursor import TokenCursor
-from mz_dagster.sql.declared_keys import UniqueKey
+from mz_dagster.sql.declared_keys import ForeignKey, ReferenceAction, UniqueKey
 from mz_dagster.sql.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     DuplicateObject,
+    InvalidForeignKey,
     InvalidSyntax,
     InvalidTableDefinition,
     UndefinedColumn,
@@ -36,14 +37,7 @@ from mz_dagster.sql.type_names import BYTEWISE, COLLATED, column_type
 #: Names that shards need for themselves.
 _RESERVED = ("mz_timestamp", "mz_diff", "mz_error", "mz_batch")
 _CONSTRAINTS = "constraint|not|null|unique|primary|check|references|default|generated|collate"
-_REFERENCES = (
-    "A statement writes one table: a row of the other one could go while this one gets a row that refers to it.",
-    "Leave it out, and keep a view of the rows that refer to none: CREATE MATERIALIZED VIEW lost AS SELECT * FROM t "
-    "WHERE NOT EXISTS (SELECT FROM other WHERE other.id = t.other).",
-)
 _REFUSED = {
-    "references": _REFERENCES,
-    "foreign": _REFERENCES,
     "exclude": ("Only equality of keys is enforced.", None),
     "like": ("Columns are written out.", "Or: CREATE TABLE t AS TABLE other WITH NO DATA, and ALTER TABLE adds keys."),
     "collate": ("Texts are ordered by their code points.", 'Leave it out, or write COLLATE "C".'),
@@ -59,12 +53,14 @@ class Columns:
         columns: In order; those of a primary key are NOT NULL.
         keys: The primary key and what is UNIQUE.
         checks: The conditions of CHECK.
+        references: What refers to rows of other tables.
     """
 
     table: str
     columns: list[ColumnDefinition] = field(default_factory=list)
     keys: list[UniqueKey] = field(default_factory=list)
     checks: list[CheckConstraint] = field(default_factory=list)
+    references: list[ForeignKey] = field(default_factory=list)
 
     @property
     def primary_key(self) -> UniqueKey | None:
@@ -84,8 +80,13 @@ class Columns:
         """Notes that no row is to make this condition false; without a name it gets one with `check_names`."""
         self.checks.append(CheckConstraint("" if name is None else self._named(name, "check", offset), predicate))
 
+    def add_reference(self, reference: ForeignKey, *, name: str | None) -> None:
+        """Notes that rows refer to those of another table."""
+        kind = "_".join((*reference.columns, "fkey"))
+        self.references.append(replace(reference, name=self._named(name, kind, reference.offset)))
+
     def _named(self, name: str | None, kind: str, offset: int) -> str:
-        taken = {one.name for one in self.keys} | {one.name for one in self.checks}
+        taken = {one.name for every in (self.keys, self.checks, self.references) for one in every}
         if name is not None:
             if name in taken:
                 raise DuplicateObject(
@@ -127,6 +128,14 @@ class Columns:
                 twice = next(name for name in key.columns if key.columns.count(name) > 1)
                 message = f'column "{twice}" appears twice in {kind} constraint'
                 raise DuplicateColumn(message, position=key.offset + 1)
+        for reference in self.references:
+            for name in reference.columns:
+                if name not in names:
+                    raise UndefinedColumn(
+                        f'column "{name}" referenced in foreign key constraint does not exist',
+                        hint=suggestion(name, names),
+                        position=reference.offset + 1,
+                    )
         primary = self.primary_key.columns if self.primary_key is not None else ()
         self.columns = [replace(one, nullable=one.nullable and one.name not in primary) for one in self.columns]
 
@@ -190,10 +199,71 @@ def parse_constraint(cursor: TokenCursor, found: Columns, *, only_keys: bool = F
         found.add_key(cursor.names_in_parentheses(), primary=False, offset=token.start, name=name)
     elif cursor.accepts("check"):
         found.add_check(cursor.parenthesized(), offset=token.start, name=name)
+    elif cursor.accepts("foreign", "key"):
+        columns = cursor.names_in_parentheses()
+        cursor.expects("references")
+        found.add_reference(_reference(cursor, columns, token.start), name=name)
     elif token.value in _REFUSED and token.kind is TokenKind.WORD:
         raise cursor.refuse(f"{token.value.upper()} in a definition", *_REFUSED[token.value])
     else:
-        raise cursor.unexpected("PRIMARY KEY, UNIQUE or CHECK")
+        raise cursor.unexpected("PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY")
+
+
+def _reference(cursor: TokenCursor, columns: tuple[str, ...], offset: int) -> ForeignKey:
+    """Moves past `table [(column, ...)] [MATCH ...] [ON DELETE | UPDATE ...] [DEFERRABLE ...] [[NOT] ENFORCED]`."""
+    table = cursor.name()
+    referenced = cursor.names_in_parentheses() if cursor.current.is_symbol("(") else ()
+    if referenced and len(referenced) != len(columns):
+        raise InvalidForeignKey(
+            "number of referencing and referenced columns for foreign key disagree", position=offset + 1
+        )
+    found = ForeignKey("", columns, referenced, table=table.parts, offset=offset)
+    while True:
+        if cursor.accepts("match"):
+            if cursor.sees("partial"):
+                raise cursor.refuse("MATCH PARTIAL", "A reference is to one row.")
+            found = replace(found, is_full=cursor.accepts("full"))
+            cursor.accepts("simple")
+        elif cursor.accepts("on", "delete"):
+            found = replace(found, on_delete=_reference_action(cursor))
+        elif cursor.accepts("on", "update"):
+            found = replace(found, on_update=_reference_action(cursor))
+        elif cursor.accepts("not", "deferrable"):
+            found = replace(found, is_deferrable=False)
+        elif cursor.accepts("deferrable"):
+            found = replace(found, is_deferrable=True)
+        elif cursor.accepts("initially", "deferred"):
+            found = replace(found, is_deferrable=True, is_deferred=True)
+        elif cursor.accepts("initially", "immediate"):
+            found = replace(found, is_deferred=False)
+        elif cursor.accepts("not", "enforced"):
+            found = replace(found, is_enforced=False)
+        elif cursor.accepts("enforced"):
+            found = replace(found, is_enforced=True)
+        elif cursor.sees("not", "valid"):
+            raise cursor.refuse(
+                "NOT VALID", "Rows that are there are held to it, too.", "Leave it out, or write NOT ENFORCED."
+            )
+        else:
+            return found
+
+
+def _reference_action(cursor: TokenCursor) -> ReferenceAction:
+    if cursor.accepts("no", "action"):
+        return "a"
+    if cursor.accepts("restrict"):
+        return "r"
+    if cursor.accepts("cascade"):
+        return "c"
+    if cursor.accepts("set", "null"):
+        if cursor.current.is_symbol("("):
+            raise cursor.refuse("SET NULL of some columns", "All columns of the key become NULL.")
+        return "n"
+    if cursor.sees("set", "default"):
+        raise cursor.refuse(
+            "SET DEFAULT", "A row would come to refer to another one.", "Write SET NULL, CASCADE or RESTRICT."
+        )
+    raise cursor.unexpected("NO ACTION, RESTRICT, CASCADE or SET NULL")
 
 
 def _skip_collation(cursor: TokenCursor, type_: ScalarType) -> None:
@@ -259,6 +329,8 @@ def parse_column(cursor: TokenCursor, found: Columns, *, only_keys: bool = False
             found.add_key((name,), primary=False, offset=token.start, name=called)
         elif cursor.accepts("check"):
             found.add_check(cursor.parenthesized(), offset=token.start, name=called)
+        elif cursor.accepts("references"):
+            found.add_reference(_reference(cursor, (name,), token.start), name=called)
         elif cursor.accepts("default"):
             if column.default is not None or (column.identity is not None and column.identity.generated == "serial"):
                 raise InvalidSyntax(

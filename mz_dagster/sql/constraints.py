@@ -42,6 +42,8 @@ from mz_dagster.sql.statements import CheckConstraint, CreateTable, Identity, Sq
 _MOST_LITERAL = 100
 #: What the number of a written row among all that are written is called; nobody can write it by chance.
 ORDINAL = "number of the row"
+#: What the table is called whose rows are matched to given keys, likewise.
+MATCHED = "table that is matched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +359,37 @@ def bind_present(
         + " AND ".join(f"n.{quoted(one)} = o.{quoted(one)}" for one in key.columns)
     )
     return _over_numbered(query, key, columns, rows, resolver)
+
+
+def bind_matching(
+    columns: Sequence[str], keys: Sequence[Sequence[Value]], types: Sequence[Column], resolver: Resolver, *, whole: bool
+) -> OverRows:
+    """Returns the query for the rows of a table that are equal to given keys in some columns.
+
+    Its columns are the number of the given key, and if the rows are wanted whole, the table's own behind it. A single
+    key is looked up, which is planned sooner than a join.
+
+    Args:
+        columns: The table's columns.
+        keys: The cells of each key, none of them NULL.
+        types: Of what types these are.
+        resolver: Resolves `MATCHED` to the table.
+        whole: Whether the rows are wanted, and not only which keys have any.
+    """
+    numbered = RelationType(
+        (*(Column(f"k{i}", one.type, False) for i, one in enumerate(types)), Column(ORDINAL, INT8, False))
+    )
+    shown = ", o.*" if whole else ""
+    table = quoted(MATCHED)
+    if len(keys) == 1:
+        ((*cells, number),) = literal_rows([(*keys[0], 0)], numbered.columns)
+        equal = " AND ".join(f"o.{quoted(one)} = ?" for one in columns)
+        query = f"SELECT ?{shown} FROM {table} AS o WHERE {equal}"
+        return OverRows(bind_parsed(body_of(SqlText(query)), resolver, params=[number, *cells]).relation)
+    equal = " AND ".join(f"n.k{i} = o.{quoted(one)}" for i, one in enumerate(columns))
+    query = f"SELECT n.{quoted(ORDINAL)}{shown} FROM {quoted(WrittenRows.name)} AS n JOIN {table} AS o ON {equal}"
+    written = WrittenRows.of(resolver, numbered, [(*key, number) for number, key in enumerate(keys)])
+    return OverRows(bind_parsed(body_of(SqlText(query)), written).relation, written.given)
 
 
 def bind_equal(key: UniqueKey, columns: RelationType, rows: Sequence[Sequence[Value]], resolver: Resolver) -> OverRows:

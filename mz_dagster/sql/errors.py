@@ -294,6 +294,18 @@ class UniqueViolation(IntegrityError):
     sqlstate = "23505"
 
 
+class ForeignKeyViolation(IntegrityError):
+    """A row that refers to none of another table, or would be left so."""
+
+    sqlstate = "23503"
+
+
+class InvalidForeignKey(ProgrammingError):
+    """A foreign key that refers to no key of another table."""
+
+    sqlstate = "42830"
+
+
 class CheckViolation(IntegrityError):
     """A row that makes a condition of its table false."""
 

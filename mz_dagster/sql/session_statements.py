@@ -121,7 +121,10 @@ class Unlisten(Statement):
 
 @dataclass(frozen=True, slots=True)
 class SetConstraints(Statement):
-    """`SET CONSTRAINTS ALL`; none is deferrable."""
+    """`SET CONSTRAINTS {ALL | name, ...} {DEFERRED | IMMEDIATE}`; without names all that are deferrable."""
+
+    names: tuple[Name, ...]
+    deferred: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ from mz_dagster.sql.transaction_statements import parse_set_transaction
 def parse_set(cursor: TokenCursor, common: Common) -> SetConstraints | SetSetting | SetTransaction:
     """Moves past `SET [SESSION | LOCAL] name {= | TO} {value | DEFAULT}`, and forms of single settings.
 
-    They are `SET TIME ZONE`, `SET NAMES`, `SET ROLE`, `SET CONSTRAINTS ALL {DEFERRED | IMMEDIATE}`, and SET TRANSACTION
-    and SET SESSION CHARACTERISTICS (`transaction_statements`).
+    They are `SET TIME ZONE`, `SET NAMES`, `SET ROLE`, `SET CONSTRAINTS {ALL | name, ...} {DEFERRED | IMMEDIATE}`, and
+    SET TRANSACTION and SET SESSION CHARACTERISTICS (`transaction_statements`).
 
     Raises:
         UnsupportedForm: It is of another user.
@@ -39,9 +39,14 @@ def parse_set(cursor: TokenCursor, common: Common) -> SetConstraints | SetSettin
     found = parse_set_transaction(cursor, common)
     if found is not None:
         return found
-    if cursor.accepts("constraints", "all"):
-        cursor.expects("deferred|immediate")
-        return SetConstraints(*common)
+    if cursor.accepts("constraints"):
+        names = [] if cursor.accepts("all") else [cursor.name()]
+        while names and cursor.accepts_symbol(","):
+            names.append(cursor.name())
+        deferred = cursor.accepts("deferred")
+        if not deferred:
+            cursor.expects("immediate")
+        return SetConstraints(*common, tuple(names), deferred)
     if cursor.accepts("session", "authorization", "default"):
         return SetSetting(*common, "role", None)  # whom one has authenticated as
     if cursor.sees("session", "authorization"):

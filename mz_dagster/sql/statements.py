@@ -12,7 +12,7 @@ from typing import Literal
 
 from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.scalars.types import ScalarType
-from mz_dagster.sql.declared_keys import UniqueKey
+from mz_dagster.sql.declared_keys import ForeignKey, UniqueKey
 from mz_dagster.sql.row_lock import RowLock
 
 
@@ -283,6 +283,7 @@ class CreateTable(Statement):
     keys: tuple[UniqueKey, ...] = ()
     checks: tuple[CheckConstraint, ...] = ()
     temporary: bool = False
+    references: tuple[ForeignKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -707,12 +708,14 @@ class Truncate(Statement):
         target: Its name as written.
         restarts: Whether sequences begin anew.
         further: The same of each other table that the statement names.
+        cascade: Whether tables that refer to one of them are emptied, too.
     """
 
     table: Name
     target: SqlText
     restarts: bool
     further: tuple[Truncate, ...] = ()
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

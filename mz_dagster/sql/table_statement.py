@@ -32,6 +32,7 @@ def parse_create_table(cursor: TokenCursor, common: Common, *, temporary: bool =
         tuple(columns.keys),
         tuple(columns.checks),
         temporary,
+        tuple(columns.references),
     )
 
 

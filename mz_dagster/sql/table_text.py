@@ -6,11 +6,11 @@ the text is what it was made of; expressions stand in it as their user wrote the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
-from mz_dagster.sql.declared_keys import UniqueKey
+from mz_dagster.sql.declared_keys import ForeignKey, ReferenceAction, UniqueKey
 from mz_dagster.sql.identity import identity_text, serial_text
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.statement_parser import parse
@@ -108,6 +108,26 @@ def key_text(key: UniqueKey) -> str:
         return f"UNIQUE INDEX {quoted(key.name)} ({', '.join(map(quoted, key.columns))})"
     kind = "PRIMARY KEY" if key.primary else "UNIQUE"
     return f"CONSTRAINT {quoted(key.name)} {kind} ({', '.join(map(quoted, key.columns))})"
+
+
+ACTIONS: Mapping[ReferenceAction, str] = {"a": "NO ACTION", "r": "RESTRICT", "c": "CASCADE", "n": "SET NULL"}
+"""What becomes of rows whose referenced row goes, as statements say it."""
+
+
+def foreign_key_text(key: ForeignKey, referenced: str) -> str:
+    """Returns a foreign key as PostgreSQL writes one, without its name.
+
+    Example:
+        >>> foreign_key_text(ForeignKey("k", ("a",), on_delete="c"), "t(id)")
+        'FOREIGN KEY (a) REFERENCES t(id) ON DELETE CASCADE'
+    """
+    text = f"FOREIGN KEY ({', '.join(map(quoted, key.columns))}) REFERENCES {referenced}"
+    text += " MATCH FULL" if key.is_full else ""
+    text += f" ON UPDATE {ACTIONS[key.on_update]}" if key.on_update != "a" else ""
+    text += f" ON DELETE {ACTIONS[key.on_delete]}" if key.on_delete != "a" else ""
+    text += " DEFERRABLE" if key.is_deferrable else ""
+    text += " INITIALLY DEFERRED" if key.is_deferred else ""
+    return text if key.is_enforced else f"{text} NOT ENFORCED"
 
 
 def check_text(check: CheckConstraint) -> str:

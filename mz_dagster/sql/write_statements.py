@@ -151,9 +151,10 @@ def parse_truncate(cursor: TokenCursor, common: Common) -> Truncate:
     restarts = cursor.accepts("restart", "identity")
     if not restarts:
         cursor.accepts("continue", "identity")
-    cursor.accepts("cascade|restrict")  # no table refers to another's rows
+    cascade = cursor.accepts("cascade")
+    cursor.accepts("restrict")
     first, *further = (Truncate(*common, table, target, restarts) for table, target in tables)
-    return replace(first, further=tuple(further))
+    return replace(first, further=tuple(further), cascade=cascade)
 
 
 def _truncated(cursor: TokenCursor) -> tuple[Name, SqlText]:

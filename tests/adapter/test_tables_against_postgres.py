@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection
-from mz_dagster.errors import Error
+from tests.adapter.outcomes import contents, outcome
 from tests.postgres_server import Postgres
 
 #: Scripts of statements; each is run on an empty database, and what is left of `t` and `u` is compared after each.
@@ -273,6 +273,10 @@ SCRIPTS = {
         "INSERT INTO u VALUES (1), (1)",
         "ALTER TABLE t DROP COLUMN d",
         "DROP INDEX IF EXISTS k",
+        "DROP TABLE u",
+        "CREATE TABLE u (a numeric)",
+        "INSERT INTO u VALUES (1.0), (1.00)",
+        "ALTER TABLE u ADD UNIQUE (a)",
     ),
 }
 
@@ -290,25 +294,5 @@ def test_tables_are_made_and_changed_as_in_postgres(
     theirs: psycopg.Connection[Any], evaluated: Connection, script: str
 ) -> None:
     for statement in SCRIPTS[script]:
-        found = _outcome(evaluated, statement), _contents(evaluated, "t"), _contents(evaluated, "u")
-        assert found == (_outcome(theirs, statement), _contents(theirs, "t"), _contents(theirs, "u")), statement
-
-
-def _outcome(connection: Any, statement: str) -> tuple[str | int, list[str]]:
-    """Returns how many rows a statement wrote, or its error; and the rows it returned."""
-    try:
-        cursor = connection.execute(statement)
-    except (Error, psycopg.Error) as error:
-        return error.sqlstate or "", []
-    rows = sorted(map(repr, cursor.fetchall())) if cursor.description else []
-    count = cursor.rowcount
-    return -1 if statement.startswith(("CREATE TABLE IF", "ALTER", "DROP", "COMMENT")) else count, rows
-
-
-def _contents(connection: Any, table: str) -> list[str] | str:
-    try:
-        cursor = connection.execute(f"SELECT * FROM {table}")
-        names = [one[0] for one in cursor.description]
-        return sorted(repr(dict(zip(names, row, strict=True))) for row in cursor.fetchall())
-    except (Error, psycopg.Error) as error:
-        return error.sqlstate or ""
+        found = outcome(evaluated, statement), contents(evaluated, "t"), contents(evaluated, "u")
+        assert found == (outcome(theirs, statement), contents(theirs, "t"), contents(theirs, "u")), statement

@@ -30,6 +30,7 @@ from mz_dagster.adapter.alter_in_place import (
 )
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.declared_references import DeclaringTable, NewReferences, check_still_referenced
 from mz_dagster.adapter.definition import typed_columns
 from mz_dagster.adapter.dml import Appender, Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
@@ -40,11 +41,13 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import refuse_in_block
 from mz_dagster.adapter.sequence_calls import before
-from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import (
     COMMENTS,
+    REFERENCES,
     SCHEMA,
+    STANDS_FOR,
     Alteration,
     CollectionRow,
     Looked,
@@ -53,16 +56,17 @@ from mz_dagster.catalog import (
     StillNeeded,
     TableAltered,
     Takeover,
+    stands_for,
 )
 from mz_dagster.formalism import GlobalId
 from mz_dagster.notices import tell
-from mz_dagster.plan.relation import Map, Relation
+from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.circumstances import Circumstances
-from mz_dagster.sql.constraints import bind_default
+from mz_dagster.sql.constraints import OverRows, bind_default
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.errors import (
     InvalidParameterValue,
@@ -112,11 +116,14 @@ def _altered(context: Context, statement: AlterTable) -> None:
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
     types = BoundBefore(names.engine.definitions.as_created(row), names)
-    current = replace(current, columns=typed_columns(current.columns, types)[0])
+    current = replace(current, columns=typed_columns(current.columns, types)[0], references=foreign_keys_of(row))
     altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
     if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
     altered.definition.columns = list(typed_columns(altered.definition.columns, types)[0])
+    declaring = DeclaringTable.altered(row, altered, is_temporary=names.is_temporary(row.id))
+    altered.definition.references = declaring.bound(names, altered.definition.references)
+    check_still_referenced(names, row, altered, statement.name.offset)
     alteration = _Alteration(context.peeks, names, row, altered, context.circumstances())
     if block is not None:
         for sql in alteration.carry_out_in_block(block, current.timeline):
@@ -251,6 +258,9 @@ class _Alteration:
         options = {**new.options, COMMENTS: comments} if comments else new.options
         in_schema = {name: id for name, id in self.row.dependencies.items() if name.startswith("schema ")}
         options = {**options, SCHEMA: self.row.schema} if in_schema else options
+        options = {**options, STANDS_FOR: stands_for(self.row)}
+        if references := [one.as_json() for one in self.altered.definition.references]:
+            options[REFERENCES] = references
         return replace(
             new, name=self.row.name, tags=self.row.tags, options=options, dependencies={**in_schema, **new.dependencies}
         )
@@ -262,9 +272,10 @@ class _Alteration:
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         generate = GeneratedValues.of(engine, enforcement)
         places, given, generated = self._sources(table, generate.columns)
+        references = NewReferences.of(self.names, old, self.altered)
 
         def decide(now: CollectionRow) -> DecidedWrite:
-            reads, write_at = peeks.reads_for(now, [plan])
+            reads, write_at = peeks.reads_for(now, [plan, *references.reads()])
             assert reads is not None, "the old table is read"
             found = peeks.peek_at(plan, reads.time)
             rows: list[Row] = [
@@ -274,6 +285,7 @@ class _Alteration:
             rows = enforcement.completed(generate.filled(rows, generated), read)
             check_not_null(now.shown, str(old.name), rows)
             enforcement.enforce_among(rows, read)
+            references.check(table.relation_type, rows, read)
             updates = [(one, 1) for one in rows]
             return DecidedWrite(updates, reads, write_at, name=name, takeover=takeover)
 
@@ -313,9 +325,10 @@ class _Alteration:
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         identities = enforcement.constraints.identities
         places, given, generated = self._sources(table, identities)
+        references = NewReferences.of(self.names, old, self.altered)
 
         def decide(now: CollectionRow) -> DecidedWrite:
-            reads, write_at = peeks.reads_for(now, [plan])
+            reads, write_at = peeks.reads_for(now, [plan, *references.reads()])
             assert reads is not None, "the table is read"
             claimed: dict[str, int] = {}
             found = peeks.peek_at(plan, reads.time)
@@ -333,6 +346,7 @@ class _Alteration:
             rows = enforcement.completed(rows, read)
             check_not_null(table.columns, str(old.name), rows)
             enforcement.enforce_among(rows, read)
+            references.check(table.relation_type, rows, read)
             updates = []
             for one, row in zip(found, rows, strict=True):
                 before, after = rewritten(one, reshaped, places, row)
@@ -357,7 +371,8 @@ class _Alteration:
             tuple(self.altered.renamed.get(name, "") for name in one.columns) for one in known.keys
         }
         new_checks = {one.predicate.text for one in now.checks} - {one.predicate.text for one in known.checks}
-        return of_rows or bool(reshaped.dropped or new_keys or new_checks)
+        new_references = NewReferences.of(self.names, self.row, self.altered).links
+        return of_rows or bool(reshaped.dropped or new_keys or new_checks or new_references)
 
     def _sources(
         self, table: ObjectRow, generating: Collection[str]
@@ -378,8 +393,8 @@ class _Alteration:
         return places, given, generated
 
 
-def _peek(peeks: Peeks, time: int, plan: Relation) -> Sequence[Row]:
-    return peeks.peek_at(peeks.planned(plan), time)
+def _peek(peeks: Peeks, time: int, over: OverRows) -> Sequence[Row]:
+    return peeks.found_at(peeks.planned(over.relation), time, over.given)
 
 
 def _check_types(row: ObjectRow, altered: AlteredTable, statement: AlterTable) -> None:

@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from mz_dagster.adapter.bound_tables import noting_tables
 from mz_dagster.adapter.dml import Autocommit
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.group_commit import QueuedWrite
+from mz_dagster.adapter.keeping_references import NeedsBlock, References
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.written import Writes
 from mz_dagster.adapter.system_catalogs import FactsOnDemand
-from mz_dagster.adapter.transaction import NoActiveTransaction, Transaction
+from mz_dagster.adapter.transaction import NoActiveTransaction, SerializationFailure, Transaction
 from mz_dagster.adapter.variables import Variables
 from mz_dagster.adapter.wire_client import WireClient
+from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.compute import Progress
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.sql import Commit, ReleaseSavepoint, Rollback, RollbackTo, Statement, TransactionModes
@@ -71,6 +74,51 @@ class Context:
         block = self.variables.transaction
         now_ms = self.engine.clock.now_ms() if block is None else block.began_ms
         return self.variables.circumstances(now_ms, self.facts)
+
+    def commit(self) -> None:
+        """Commits the block that is open, and ends it: rolls it back if that raises.
+
+        Raises:
+            ForeignKeyViolation: What it has put off until now breaks a key.
+            SerializationFailure: Others wrote what it has read; nothing was written.
+        """
+        try:
+            self.check_deferred(at_commit=True)
+        except BaseException:
+            self.variables.roll_back()
+            raise
+        self.variables.commit()
+
+    def check_deferred(self, *, at_commit: bool) -> None:
+        """Returns if what the block that is open has put off breaks no key; raises `ForeignKeyViolation` if it does."""
+        block = self.variables.transaction
+        assert block is not None, "it is open"
+        if block.constraints.touched:
+            references = References(self.engine, self.names, self.peeks, block, self.circumstances())
+            with noting_tables():
+                references.check_deferred(at_commit=at_commit)
+
+    def in_own_block(self, carry_out: Callable[[], Result]) -> Result:
+        """Carries out a statement that writes; in a transaction block of its own if it needs one, and none is open.
+
+        Raises:
+            WriteContended: Others wrote what it reads until the deadline for writes.
+        """
+        try:
+            return carry_out()
+        except NeedsBlock:
+            pass
+        for _ in write_attempts(self.engine.project, self.engine.clock):
+            try:
+                self.begin(TransactionModes(None, None))
+                result = carry_out()
+                self.commit()
+                return result
+            except SerializationFailure:
+                continue
+            finally:
+                self.variables.roll_back()
+        raise AssertionError("attempts end with a return or an error")
 
     def begin(self, modes: TransactionModes, *, is_implicit: bool = False) -> None:
         """Opens a transaction block."""

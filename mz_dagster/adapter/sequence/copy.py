@@ -12,6 +12,7 @@ from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.copy_to_file import copy_to_file as write_file
 from mz_dagster.adapter.dml import Updates, added, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
+from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.result import Result
@@ -50,7 +51,7 @@ def copy_from_file(context: Context, statement: Copy, _: Parameters) -> Result:
         else:
             found = read_csv(path, read, header=csv.header, delimiter=csv.delimiter, quote=csv.quote,
                              escape=csv.escape, null=csv.null)  # fmt: skip
-    return _copied(writes, row, table, statement, names, found, circumstances)
+    return context.in_own_block(lambda: _copied(context.writes, row, table, statement, names, found, circumstances))
 
 
 def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters) -> Result:
@@ -62,7 +63,9 @@ def copy_from_client(context: Context, statement: CopyFromClient, _: Parameters)
     with zone_of(circumstances):
         found = client.receive(statement.format, columns)
     try:
-        return _copied(writes, row, table, statement, names, found.columns, circumstances)
+        return context.in_own_block(
+            lambda: _copied(context.writes, row, table, statement, names, found.columns, circumstances)
+        )
     except IntegrityError as error:
         found.blame(error, statement.table.last)
         raise
@@ -127,7 +130,8 @@ def _copied(
         check_not_null(now.shown, statement.table.last, completed)
         return added(completed), completed
 
-    return writes.changed("COPY", table, [], decide, lambda _: None, enforcement)
+    looked = LookedReferences.of(writes.names, row, circumstances, adds=True)
+    return writes.changed("COPY", table, [], decide, lambda _: None, enforcement, looked=looked)
 
 
 def _defaults(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mz_dagster.adapter.catalog_definitions import called
+from mz_dagster.adapter.declared_references import DeclaringTable
 from mz_dagster.adapter.definition import Definable, define, name_of
 from mz_dagster.adapter.definition_cache import RecordingResolver
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
@@ -17,7 +18,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import refuse_in_block
 from mz_dagster.adapter.stated_columns import stated
-from mz_dagster.catalog import COMMENTS, SCHEMA, NameTaken, ObjectRow, StillNeeded, UnknownObject
+from mz_dagster.catalog import COMMENTS, REFERENCES, SCHEMA, NameTaken, ObjectRow, StillNeeded, UnknownObject
 from mz_dagster.compute import Progress
 from mz_dagster.functions import UTC
 from mz_dagster.notices import tell
@@ -34,9 +35,11 @@ from mz_dagster.sql import (
     Name,
 )
 from mz_dagster.sql.connection_statements import CreateConnection, CreateSecret
+from mz_dagster.sql.declared_keys import ForeignKey
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import DuplicateObject, InvalidTableDefinition, UnsupportedForm
 from mz_dagster.sql.schemas import PUBLIC
+from mz_dagster.sql.table_text import table_text
 
 _TAGS = {
     CreateCheck: "CREATE CHECK",
@@ -105,6 +108,9 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     target = names.target(qualified)
     key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
+    references: tuple[ForeignKey, ...] = ()
+    if isinstance(statement, CreateTable) and statement.references:
+        references, statement = statement.references, _without_references(statement)
     recording = RecordingResolver(names)
     definition = define(statement, recording, default_timeline=engine.project.timeline, name=key, indexed=indexed)
     if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
@@ -121,6 +127,13 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     if definition.timeline is not None:
         engine.catalog.declare_timeline(definition.timeline)
     new = engine.definitions.new_objects(planned)
+    if references:
+        assert isinstance(statement, CreateTable), "tables have them"
+        declaring = DeclaringTable(
+            name, target.schema, definition.relation_type, statement.keys, definition.timeline, temporary
+        )
+        kept = [one.as_json() for one in declaring.bound(names, references)]
+        new = [replace(one, options={**one.options, REFERENCES: kept}) for one in new]
     new = new if temporary else target.of(new)
     hidden = temporary or block is not None
     made = engine.catalog.create_objects(names.kept(new) if hidden else new)[-1]
@@ -134,6 +147,19 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     if is_filled and made.timeline is not None and waits:
         _hydrate(engine, made, progress)
     return tag
+
+
+def _without_references(statement: CreateTable) -> CreateTable:
+    """Returns a statement without its foreign keys, which are kept beside its text."""
+    text = table_text(
+        statement.name.last,
+        statement.columns,
+        keys=statement.keys,
+        checks=statement.checks,
+        timeline=statement.timeline,
+        retain_history_ms=statement.retain_history_ms,
+    )
+    return replace(statement, text=text, references=())
 
 
 def _replace_view(names: Names, statement: CreateView) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mz_dagster.adapter.dml import Updates, removed
+from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches, matches_once
@@ -16,6 +17,10 @@ from mz_dagster.sql import Delete, bind_delete
 
 def delete(context: Context, statement: Delete, parameters: Parameters) -> Result:
     """Deletes the rows that the statement says."""
+    return context.in_own_block(lambda: _deleted(context, statement, parameters))
+
+
+def _deleted(context: Context, statement: Delete, parameters: Parameters) -> Result:
     writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
     names = writes.resolver(row)
@@ -35,7 +40,8 @@ def delete(context: Context, statement: Delete, parameters: Parameters) -> Resul
         return removed(rows), _with_joined(rows, [*matches[0]], arity)
 
     returned = partial(writes.returned, statement, row, parameters, circumstances)
-    return writes.changed("DELETE", table, reading, decide, returned)
+    looked = LookedReferences.of(writes.names, row, circumstances, removes=True)
+    return writes.changed("DELETE", table, reading, decide, returned, looked=looked)
 
 
 def _with_joined(rows: Sequence[Row], matches: Sequence[Row], arity: int) -> list[Row]:

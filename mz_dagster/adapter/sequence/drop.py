@@ -6,11 +6,13 @@ from collections.abc import Collection, Sequence
 
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
+from mz_dagster.adapter.declared_references import told
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import named, refuse_in_block
 from mz_dagster.adapter.sequence.unique_index import drop_unique_index, is_unique_index
+from mz_dagster.adapter.table_references import Link, TableReferences, name_in_schema
 from mz_dagster.catalog import ObjectRow, StillNeeded
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -24,6 +26,19 @@ class SchemaRequired(ProgrammingError):
     """A schema that is always there."""
 
     sqlstate = "2BP01"
+
+
+class StillReferenced(ProgrammingError):
+    """A table that others refer to."""
+
+    sqlstate = "2BP01"
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(
+            f"cannot drop table {name_in_schema(links[0].parent)} because other objects depend on it",
+            detail="\n".join(map(told, links)),
+            hint="Use DROP ... CASCADE to drop the dependent objects too.",
+        )
 
 
 def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
@@ -42,12 +57,32 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
     found = [named(names, name, statement.kind, statement.if_exists) for name in others]
     for name in unique:
         drop_unique_index(context, statement, name)
+    if statement.kind == "table":
+        _let_go(names, [row for row in found if row is not None], cascade=statement.cascade)
     block = names.block()
     if block is not None:
         _drop_in_block(names, block, [row for row in found if row is not None], statement)
         return Result(f"DROP {statement.kind.upper()}")
     _drop_named(names, {row.id for row in found if row is not None}, statement)
     return Result(f"DROP {statement.kind.upper()}")
+
+
+def _let_go(names: Names, rows: Sequence[ObjectRow], *, cascade: bool) -> None:
+    """Returns if no other table refers to one of some that are dropped, or that is to be no more.
+
+    Raises:
+        StillReferenced: One does, and CASCADE was not said.
+    """
+    going = {row.id for row in rows}
+    links = [one for one in TableReferences(names) if one.parent.id in going and one.child.id not in going]
+    if links and not cascade:
+        raise StillReferenced(links)
+    if links:
+        listed = [f"drop cascades to constraint {one.key.name} on table {name_in_schema(one.child)}" for one in links]
+        if len(listed) == 1:
+            tell(listed[0])
+        else:
+            tell(f"drop cascades to {len(listed)} other objects", detail="\n".join(listed))
 
 
 def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectRow], statement: Drop) -> None:

@@ -11,6 +11,7 @@ from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.dml import RowUpdate, Updates, added, check_not_null, in_columns
 from mz_dagster.adapter.generated_values import GeneratedValues
+from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
 from mz_dagster.adapter.result import Result
@@ -33,6 +34,10 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
 
     Rows that a set makes the statement read are those before any of the sets wrote.
     """
+    return context.in_own_block(lambda: _inserted(context, statement, many))
+
+
+def _inserted(context: Context, statement: Insert, many: Sequence[Parameters]) -> Result:
     writes, circumstances = context.writes, context.circumstances()
     name = statement.table.last
     many = [*map(with_types, many)]
@@ -103,7 +108,8 @@ def insert_many(context: Context, statement: Insert, many: Sequence[Parameters])
 
     returned = partial(writes.returned, statement, row, many[0] if many else (), circumstances)
     reading += [] if conflict is None else conflict.reads()
-    return writes.changed("INSERT 0", table, reading, decide, returned, enforcement)
+    looked = LookedReferences.of(writes.names, row, circumstances, adds=True, removes=conflict is not None)
+    return writes.changed("INSERT 0", table, reading, decide, returned, enforcement, looked=looked)
 
 
 def _key(

@@ -6,8 +6,11 @@ from mz_dagster.adapter.config_calls import every_setting, setting_column
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters
+from mz_dagster.adapter.table_references import TableReferences
+from mz_dagster.catalog import stands_for
 from mz_dagster.notices import warn
-from mz_dagster.sql import ResetAll, SetConstraints, SetSetting, SetTransaction, ShowSetting
+from mz_dagster.sql import Name, ResetAll, SetConstraints, SetSetting, SetTransaction, ShowSetting
+from mz_dagster.sql.errors import UndefinedObject, WrongObjectKind
 
 
 def set_setting(context: Context, statement: SetSetting, _: Parameters) -> Result:
@@ -24,11 +27,35 @@ def set_transaction(context: Context, statement: SetTransaction, _: Parameters) 
     return Result("SET")
 
 
-def set_constraints(context: Context, _: SetConstraints, __: Parameters) -> Result:
-    """Changes nothing: every statement keeps all constraints by itself."""
-    if context.variables.transaction is None:
+def set_constraints(context: Context, statement: SetConstraints, _: Parameters) -> Result:
+    """Has foreign keys that are deferrable be looked at when the block commits, or at the end of each statement.
+
+    Raises:
+        UndefinedObject: There is no such constraint.
+        WrongObjectKind: It is not deferrable.
+        ForeignKeyViolation: What was put off, and is to be looked at now, breaks a key.
+    """
+    named = None if not statement.names else [one for name in statement.names for one in _constraints(context, name)]
+    block = context.variables.transaction
+    if block is None:
         warn("SET CONSTRAINTS can only be used in transaction blocks", "25P01")
+        return Result("SET CONSTRAINTS")
+    block.constraints.set(named, deferred=statement.deferred)
+    if not statement.deferred:
+        with context.failing():
+            context.check_deferred(at_commit=False)
     return Result("SET CONSTRAINTS")
+
+
+def _constraints(context: Context, name: Name) -> list[tuple[str, str]]:
+    """Returns the foreign keys of a name, by what their tables stand for and their own name."""
+    schemas = name.parts[:-1] or context.names.path()
+    found = [one for one in TableReferences(context.names) if one.key.name == name.last and one.child.schema in schemas]
+    if not found:
+        raise UndefinedObject(f'constraint "{name}" does not exist', position=name.offset + 1)
+    if not all(one.key.is_deferrable for one in found):
+        raise WrongObjectKind(f'constraint "{name.last}" is not deferrable', position=name.offset + 1)
+    return [(stands_for(one.child), one.key.name) for one in found]
 
 
 def reset_all(context: Context, _: ResetAll, __: Parameters) -> Result:

@@ -40,7 +40,7 @@ def end(context: Context, statement: Commit | Rollback, _: Parameters) -> Result
     if commits:
         with context.failing():
             block.begin_statement(queries=False)
-        variables.commit()
+        context.commit()
     else:
         variables.roll_back()
     if statement.chain:

@@ -8,6 +8,7 @@ from functools import partial
 from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import ColumnUpdates, Updates, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
+from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
@@ -26,6 +27,10 @@ class AmbiguousUpdate(ProgrammingError):
 
 def update(context: Context, statement: Update, parameters: Parameters) -> Result:
     """Updates the rows that the statement says."""
+    return context.in_own_block(lambda: _updated(context, statement, parameters))
+
+
+def _updated(context: Context, statement: Update, parameters: Parameters) -> Result:
     writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
@@ -62,7 +67,9 @@ def update(context: Context, statement: Update, parameters: Parameters) -> Resul
         return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
     returned = partial(writes.returned, statement, row, parameters, circumstances)
-    return writes.changed("UPDATE", table, reading, decide, returned, enforcement)
+    changed = {*enforcement.constraints.computed, *(one.column for one in statement.assignments)}
+    looked = LookedReferences.of(writes.names, row, circumstances, adds=True, removes=True, changes=sorted(changed))
+    return writes.changed("UPDATE", table, reading, decide, returned, enforcement, looked=looked)
 
 
 def _pairs(found: Sequence[Sequence[Row]], arity: int) -> list[tuple[Row, Row]]:

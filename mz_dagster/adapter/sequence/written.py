@@ -14,12 +14,14 @@ from typing import Any
 
 from mz_dagster.adapter.access import needed_to_write
 from mz_dagster.adapter.constraints import Enforcement, Read
-from mz_dagster.adapter.dml import Appender, DecidedWrite, Updates, read_and_append
+from mz_dagster.adapter.dml import Appender, ColumnUpdates, DecidedWrite, Updates, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.finished_rows import finished_rows
+from mz_dagster.adapter.keeping_references import LookedReferences, NeedsBlock, References, TableChange
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
 from mz_dagster.adapter.result import Result, Rows, StreamedRows, user_rows
+from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, ObjectRow
 from mz_dagster.compute import Found, StoredRows, stored_projection
 from mz_dagster.plan.relation import Relation
@@ -67,6 +69,7 @@ class Writes:
         returned: Callable[[Sequence[Row]], BoundQuery | None],
         enforcement: Enforcement | None = None,
         *,
+        looked: LookedReferences | None = None,
         restarts: bool = False,
     ) -> Result:
         """Appends what a statement makes of what it reads.
@@ -79,18 +82,29 @@ class Writes:
                 with the columns of what it was joined with.
             returned: Given rows that are written, returns what RETURNING makes of them; None if it was not said.
             enforcement: What the updates are held against; None if they add no rows.
+            looked: Which foreign keys they may break; None if none was looked for, as there is none.
             restarts: Whether the table's sequences begin anew.
+
+        Raises:
+            NeedsBlock: They may break some, and no block is open.
         """
+        block = self.appender if isinstance(self.appender, Transaction) else None
+        if looked is not None and looked.links and block is None:
+            raise NeedsBlock
         result = Result(command)
+        changes: Updates = ()
         none_yet = returned([])
         reading = [*reading, *(() if none_yet is None else (none_yet.relation,))]
         reading += [] if enforcement is None else enforcement.reads()
 
         def decided(now: CollectionRow) -> DecidedWrite:
-            nonlocal result
+            nonlocal result, changes
             reads, write_at = self.peeks.reads_for(now, reading) if reading else (None, None)
             time = 0 if reads is None else reads.time  # what reads nothing is the same at all times
             updates, rows = decide(now, time)
+            changes = updates
+            if reads is not None and looked is not None:
+                reads = replace(reads, references=looked.number)
             if enforcement is not None:
                 enforcement.enforce(updates, self.reader(time))
             result = Result(f"{command} {len(rows)}", rowcount=len(rows))
@@ -100,6 +114,11 @@ class Writes:
             return DecidedWrite(updates, reads, write_at, restarts=restarts)
 
         read_and_append(self.appender, table.id, decided)
+        if looked is not None and looked.links:
+            assert block is not None, "it is open"
+            row = self.engine.catalog.object(table.id)
+            references = References(self.engine, self.names, self.peeks, block, looked.circumstances)
+            references.keep(_change(self.names.as_named(row), changes, is_paired=command == "UPDATE"))
         return result
 
     def _shown(
@@ -153,6 +172,14 @@ class Writes:
         if not self.names.access.is_owner:
             self.names.access.check(row, needed_to_write(statement, row))
         return row, self.engine.catalog.collection(row.id)
+
+
+def _change(table: ObjectRow, updates: Updates, *, is_paired: bool) -> TableChange:
+    """Returns what updates make of a table's rows."""
+    if isinstance(updates, ColumnUpdates):
+        return TableChange(table, updates.removed or (), updates.added or (), is_paired)
+    gone = [row for row, diff in updates if diff < 0]
+    return TableChange(table, gone, [row for row, diff in updates if diff > 0], is_paired)
 
 
 def matches_once(matches: Found, old: Found, arity: int) -> bool:

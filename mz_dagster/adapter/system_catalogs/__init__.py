@@ -22,7 +22,7 @@ Object ids are made of the catalog's own, which are never reused: an object has 
 `FIRST_ID + 1024 * number` on, the first its own, the others those of the indexes of its keys and of the sequences of
 its columns. What PostgreSQL has built in has the id that it has there.
 
-A relation about something that there is none of here (triggers, policies, foreign keys) has no rows. One about
+A relation about something that there is none of here (triggers, policies) has no rows. One about
 something that there is and is not told (aggregates, statistics) is an error, never an empty answer.
 """
 

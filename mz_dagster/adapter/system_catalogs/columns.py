@@ -36,7 +36,8 @@ pg_index 2610
     indisready:bool indislive:bool indisreplident:bool indkey:int2vector indcollation:oidvector indclass:oidvector
     indoption:int2vector indexprs:pg_node_tree? indpred:pg_node_tree?
 pg_constraint 2606
-    oid:oid conname:name connamespace:oid contype:char condeferrable:bool condeferred:bool convalidated:bool
+    oid:oid conname:name connamespace:oid contype:char condeferrable:bool condeferred:bool
+    conenforced:bool convalidated:bool
     conrelid:oid contypid:oid conindid:oid conparentid:oid confrelid:oid confupdtype:char confdeltype:char
     confmatchtype:char conislocal:bool coninhcount:int4 connoinherit:bool conkey:int2[]? confkey:int2[]?
     conpfeqop:oid[]? conppeqop:oid[]? conffeqop:oid[]? confdelsetcols:int2[]? conexclop:oid[]? conbin:pg_node_tree?

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
-from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import EVERYBODY, LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow
+from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
+from mz_dagster.catalog import EVERYBODY, LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow, stands_for
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -20,7 +20,7 @@ from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.sql import CreateCheck, CreateMaterializedView, CreateView, TableConstraints, parse
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
-from mz_dagster.sql.declared_keys import UniqueKey
+from mz_dagster.sql.declared_keys import SELF, ForeignKey, UniqueKey
 from mz_dagster.sql.schemas import PUBLIC, last_of, names_in
 from mz_dagster.sql.statements import Identity
 
@@ -28,7 +28,7 @@ FIRST_ID = 16384
 """PostgreSQL's first object id of what users create."""
 IDS = 1024
 """How many object ids an object of the catalog has."""
-_FIRST_SEQUENCE, _ROW_TYPE = 256, 1022
+_FIRST_SEQUENCE, _FIRST_FOREIGN_KEY, _ROW_TYPE = 256, 768, 1022
 OWNER_ID = 10
 """The object id of the project's owner, as PostgreSQL's first superuser."""
 #: Object ids of the schemas that are always there.
@@ -60,6 +60,30 @@ class Key:
     columns: tuple[int, ...]
     primary: bool
     is_index: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnForeignKey:
+    """A foreign key of a table.
+
+    Attributes:
+        id: Its object id.
+        key: What it says.
+        columns: The numbers of its columns.
+        parent: The table that it refers to.
+        referenced: The numbers of that table's columns.
+    """
+
+    id: int
+    key: ForeignKey
+    columns: tuple[int, ...]
+    parent: CatalogEntry
+    referenced: tuple[int, ...]
+
+    @property
+    def index(self) -> Key | None:
+        """The key of the other table that it refers to; None if that is gone."""
+        return next((one for one in self.parent.keys if set(one.columns) == set(self.referenced)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +184,24 @@ class CatalogEntry:
     def key_constraints(self) -> tuple[Key, ...]:
         """Those of its keys that are constraints."""
         return tuple(one for one in self.keys if not one.is_index)
+
+    @cached_property
+    def foreign_keys(self) -> tuple[OwnForeignKey, ...]:
+        """The foreign keys of a table whose other tables are there."""
+        found = []
+        for place, key in enumerate(foreign_keys_of(self.row) if self.row.kind == "table" else ()):
+            parent = self if key.parent == SELF else self.facts.standing.get(key.parent)
+            if parent is not None and set(key.referenced) <= set(parent.row.relation_type.names):
+                found.append(
+                    OwnForeignKey(
+                        self._own_id(_FIRST_FOREIGN_KEY + place, _ROW_TYPE),
+                        key,
+                        tuple(map(self.number, key.columns)),
+                        parent,
+                        tuple(map(parent.number, key.referenced)),
+                    )
+                )
+        return tuple(found)
 
     @cached_property
     def sequences(self) -> tuple[OwnedSequence, ...]:
@@ -518,6 +560,11 @@ class Facts:
     def by_global_id(self) -> Mapping[GlobalId, CatalogEntry]:
         """The same by their ids in the catalog."""
         return {one.row.id: one for one in self.described}
+
+    @cached_property
+    def standing(self) -> Mapping[str, CatalogEntry]:
+        """The tables by what foreign keys tell them by."""
+        return {stands_for(one.row): one for one in self.described if one.row.kind == "table"}
 
     @cached_property
     def relations(self) -> tuple[CatalogEntry, ...]:

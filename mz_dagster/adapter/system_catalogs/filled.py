@@ -223,6 +223,7 @@ def _constraint(id: int, name: str, of: CatalogEntry, kind: str, columns: tuple[
         "conname": name,
         "connamespace": of.schema_id,
         "contype": kind,
+        "conenforced": True,
         "convalidated": True,
         "conrelid": of.id,
         "confupdtype": " ",
@@ -250,6 +251,21 @@ def _constraints(facts: Facts) -> Iterator[Cells]:
             used = {token.value for token in tokens_of(check.predicate.text)}
             numbers = tuple(number for number, name in enumerate(names, start=1) if name in used)
             yield {**_constraint(id, check.name, one, "c", numbers), "conbin": check.predicate.text}
+        for own in one.foreign_keys:
+            index, said = own.index, own.key
+            yield {
+                **_constraint(own.id, said.name, one, "f", own.columns),
+                "condeferrable": said.is_deferrable,
+                "condeferred": said.is_deferred,
+                "conenforced": said.is_enforced,
+                "convalidated": said.is_enforced,
+                "conindid": 0 if index is None else index.id,
+                "confrelid": own.parent.id,
+                "confupdtype": said.on_update,
+                "confdeltype": said.on_delete,
+                "confmatchtype": "f" if said.is_full else "s",
+                "confkey": own.referenced,
+            }
 
 
 def key_definition(one: CatalogEntry, columns: tuple[int, ...]) -> str:
@@ -328,6 +344,13 @@ def _dependencies(facts: Facts) -> Iterator[Cells]:
                 yield _depends(CLASS_ID, key.id, CONSTRAINT_ID, key.id, 0, "i")
             for number in key.columns:
                 yield _depends(CLASS_ID if key.is_index else CONSTRAINT_ID, key.id, CLASS_ID, one.id, number, "a")
+        for own in one.foreign_keys:
+            for number in own.columns:
+                yield _depends(CONSTRAINT_ID, own.id, CLASS_ID, one.id, number, "a")
+            for number in own.referenced:
+                yield _depends(CONSTRAINT_ID, own.id, CLASS_ID, own.parent.id, number, "n")
+            if own.index is not None:
+                yield _depends(CONSTRAINT_ID, own.id, CLASS_ID, own.index.id, 0, "n")
         for sequence in one.sequences:
             kind = "a" if sequence.identity.generated == "serial" else "i"
             yield _depends(CLASS_ID, sequence.id, CLASS_ID, one.id, sequence.column, kind)

@@ -18,7 +18,9 @@ from mz_dagster.functions.catalog.catalog_functions import NO_MODIFIER, formatte
 from mz_dagster.scalars.scalar import Value
 from mz_dagster.scalars.type_ids import ids_of, type_id
 from mz_dagster.scalars.types import TEXT, Column, Kind, ScalarType
+from mz_dagster.sql.declared_keys import ForeignKey
 from mz_dagster.sql.lexer import tokens_of
+from mz_dagster.sql.table_text import ACTIONS
 
 Cells = Mapping[str, Value]
 Rows = Callable[[Facts], Iterable[Cells]]
@@ -186,20 +188,22 @@ def _constraint(facts: Facts, schema: str, name: str) -> dict[str, Value]:
 
 
 def _table_constraints(facts: Facts) -> Iterator[Cells]:
-    def cells(one: CatalogEntry, name: str, kind: str) -> Cells:
+    def cells(one: CatalogEntry, name: str, kind: str, key: ForeignKey | None = None) -> Cells:
         return {
             **_constraint(facts, one.schema, name),
             **_of_table(facts, one.schema, one.name),
             "constraint_type": kind,
-            "is_deferrable": "NO",
-            "initially_deferred": "NO",
-            "enforced": "YES",
+            "is_deferrable": "YES" if key is not None and key.is_deferrable else "NO",
+            "initially_deferred": "YES" if key is not None and key.is_deferred else "NO",
+            "enforced": "YES" if key is None or key.is_enforced else "NO",
             "nulls_distinct": "YES" if kind == "UNIQUE" else None,
         }
 
     for one in facts.relations:
         for key in one.key_constraints:
             yield cells(one, key.name, "PRIMARY KEY" if key.primary else "UNIQUE")
+        for own in one.foreign_keys:
+            yield cells(one, own.key.name, "FOREIGN KEY", own.key)
         for _, check in checks_of(one):
             yield cells(one, check.name, "CHECK")
         if one.row.kind == "table":
@@ -223,6 +227,32 @@ def _key_columns(facts: Facts) -> Iterator[Cells]:
                     "column_name": one.columns[number - 1].name,
                     "ordinal_position": place,
                 }
+        for own in one.foreign_keys:
+            index = own.index
+            for place, (number, other) in enumerate(zip(own.columns, own.referenced, strict=True), start=1):
+                yield {
+                    **_constraint(facts, one.schema, own.key.name),
+                    **_of_table(facts, one.schema, one.name),
+                    "column_name": one.columns[number - 1].name,
+                    "ordinal_position": place,
+                    "position_in_unique_constraint": None if index is None else index.columns.index(other) + 1,
+                }
+
+
+def _references(facts: Facts) -> Iterator[Cells]:
+    for one in facts.relations:
+        for own in one.foreign_keys:
+            index = own.index
+            named = index is not None and not index.is_index
+            yield {
+                **_constraint(facts, one.schema, own.key.name),
+                "unique_constraint_catalog": facts.database if named else None,
+                "unique_constraint_schema": own.parent.schema if named else None,
+                "unique_constraint_name": index.name if index is not None and named else None,
+                "match_option": "FULL" if own.key.is_full else "NONE",
+                "update_rule": ACTIONS[own.key.on_update],
+                "delete_rule": ACTIONS[own.key.on_delete],
+            }
 
 
 def _constrained_columns(facts: Facts) -> Iterator[Cells]:
@@ -237,6 +267,13 @@ def _constrained_columns(facts: Facts) -> Iterator[Cells]:
                     **_of_table(facts, one.schema, one.name),
                     "column_name": column,
                     **_constraint(facts, one.schema, name),
+                }
+        for own in one.foreign_keys:
+            for number in own.referenced:
+                yield {
+                    **_of_table(facts, own.parent.schema, own.parent.name),
+                    "column_name": own.parent.columns[number - 1].name,
+                    **_constraint(facts, one.schema, own.key.name),
                 }
 
 
@@ -355,6 +392,7 @@ INFORMATION: Mapping[str, Rows] = {
     "enabled_roles": _enabled_roles,
     "information_schema_catalog_name": _database,
     "key_column_usage": _key_columns,
+    "referential_constraints": _references,
     "role_table_grants": _role_table_grants,
     "schemata": _schemata,
     "sequences": _sequences,

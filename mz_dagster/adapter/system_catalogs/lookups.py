@@ -24,6 +24,7 @@ from mz_dagster.sql.catalog_calls import COLUMNS, ROLES
 from mz_dagster.sql.catalog_facts import CatalogLookup
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.role_statements import PRIVILEGES
+from mz_dagster.sql.table_text import foreign_key_text
 
 if TYPE_CHECKING:
     from mz_dagster.adapter.system_catalogs.facts import Facts
@@ -89,6 +90,9 @@ def _constraint_definitions(facts: Facts) -> Pairs:
     for one in facts.relations:
         for key in one.key_constraints:
             yield key.id, f"{'PRIMARY KEY' if key.primary else 'UNIQUE'} {key_definition(one, key.columns)}"
+        for own in one.foreign_keys:
+            where = facts.relation_text(own.parent.schema, own.parent.name)
+            yield own.id, foreign_key_text(own.key, f"{where}{key_definition(own.parent, own.referenced)}")
         for id, check in checks_of(one):
             yield id, f"CHECK ({check.predicate.text.strip()})"
 

@@ -1,0 +1,264 @@
+"""Foreign keys as statements declare them, bound: which table they refer to, and to which of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mz_dagster.adapter.bound_tables import note_table
+from mz_dagster.adapter.constraints import Read, Row
+from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.keeping_references import Matched, check_full, keys_of, violation
+from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
+from mz_dagster.adapter.table_references import Link, TableReferences, name_in_schema
+from mz_dagster.catalog import ObjectRow, stands_for
+from mz_dagster.errors import ProgrammingError
+from mz_dagster.formalism import GlobalId
+from mz_dagster.functions import type_name
+from mz_dagster.plan.relation import Constant, Relation
+from mz_dagster.plan.resolver import Item
+from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.sql import Name
+from mz_dagster.sql.altering import AlteredTable
+from mz_dagster.sql.constraints import bind_matching
+from mz_dagster.sql.declared_keys import SELF, ForeignKey, UniqueKey
+from mz_dagster.sql.errors import (
+    ColumnUsed,
+    DatatypeMismatch,
+    InvalidForeignKey,
+    InvalidTableDefinition,
+    UndefinedColumn,
+    UndefinedObject,
+    UndefinedTable,
+    UnsupportedForm,
+    WrongObjectKind,
+    suggestion,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaringTable:
+    """A table that declares foreign keys.
+
+    Attributes:
+        name: Its name in its schema.
+        schema: Its schema.
+        columns: Its columns.
+        keys: Its keys.
+        timeline: Its timeline.
+        is_temporary: Whether it is the session's own.
+    """
+
+    name: str
+    schema: str
+    columns: RelationType
+    keys: Sequence[UniqueKey]
+    timeline: str | None
+    is_temporary: bool
+
+    @classmethod
+    def altered(cls, row: ObjectRow, altered: AlteredTable, *, is_temporary: bool) -> DeclaringTable:
+        """Returns what a table is once it is altered."""
+        columns = RelationType(tuple(Column(one.name, one.type) for one in altered.definition.columns))
+        keys = altered.definition.keys
+        return cls(name_in_schema(row), row.schema, columns, keys, row.timeline, is_temporary)
+
+    def bound(self, names: Names, references: Sequence[ForeignKey]) -> list[ForeignKey]:
+        """Returns foreign keys, each with the table that it refers to.
+
+        Raises:
+            UndefinedTable: There is no such table.
+            UndefinedColumn: A column is none of its table's.
+            UndefinedObject: The table has no primary key, and no columns are named.
+            InvalidForeignKey: The columns that are referred to are no key of their table.
+            DatatypeMismatch: Columns do not compare.
+            InvalidTableDefinition: Of the two tables one alone is the session's own.
+        """
+        return [one if one.parent else self._bound(names, one) for one in references]
+
+    def _bound(self, names: Names, key: ForeignKey) -> ForeignKey:
+        name, position = Name(key.table, key.offset), key.offset + 1
+        if name.last == self.name and name.parts[:-1] in ((), (self.schema,)):
+            return self._checked(key, SELF, self.name, self.columns, self.keys)
+        row = names.find(name)
+        if row is None:
+            raise UndefinedTable.named(str(name), names.names(), position)
+        if row.kind != "table":
+            raise WrongObjectKind(
+                f'referenced relation "{name}" is not a table', hint=f"It is a {row.kind}.", position=position
+            )
+        if names.is_temporary(row.id) is not self.is_temporary:
+            kind = "temporary" if self.is_temporary else "permanent"
+            raise InvalidTableDefinition(
+                f"constraints on {kind} tables may reference only {kind} tables", position=position
+            )
+        if row.timeline != self.timeline:
+            raise UnsupportedForm(
+                f'a foreign key to "{name}" is not supported, which is on another timeline',
+                detail="Times of different timelines never compare.",
+                position=position,
+            )
+        keys = constraints_of(row.sql).keys
+        return self._checked(key, stands_for(row), name_in_schema(row), row.relation_type, keys)
+
+    def _checked(
+        self, key: ForeignKey, parent: str, called: str, columns: RelationType, keys: Sequence[UniqueKey]
+    ) -> ForeignKey:
+        position = key.offset + 1
+        referenced = key.referenced
+        if not referenced:
+            primary = next((one for one in keys if one.primary), None)
+            if primary is None:
+                raise UndefinedObject(f'there is no primary key for referenced table "{called}"', position=position)
+            referenced = primary.columns
+        for one in referenced:
+            if one not in columns.names:
+                raise UndefinedColumn(
+                    f'column "{one}" referenced in foreign key constraint does not exist',
+                    hint=suggestion(one, columns.names),
+                    position=position,
+                )
+        if len(referenced) != len(key.columns):
+            raise InvalidForeignKey(
+                "number of referencing and referenced columns for foreign key disagree", position=position
+            )
+        if not any(set(one.columns) == set(referenced) for one in keys):
+            raise InvalidForeignKey(
+                f'there is no unique constraint matching given keys for referenced table "{called}"',
+                hint=f"ALTER TABLE {called} ADD UNIQUE ({', '.join(referenced)}).",
+                position=position,
+            )
+        for own, other in zip(key.columns, referenced, strict=True):
+            self._check_types(key, own, other, columns)
+        return replace(key, parent=parent, referenced=referenced)
+
+    def _check_types(self, key: ForeignKey, own: str, other: str, columns: RelationType) -> None:
+        ours, theirs = (of.columns[of.names.index(name)] for of, name in ((self.columns, own), (columns, other)))
+        try:
+            bind_matching((other,), (), (ours,), _Referenced(columns), whole=False)
+        except ProgrammingError as error:
+            raise DatatypeMismatch(
+                f'foreign key constraint "{key.name}" cannot be implemented',
+                detail=f'Key columns "{own}" and "{other}" are of incompatible types: {type_name(ours.type)} and '
+                f"{type_name(theirs.type)}.",
+                position=key.offset + 1,
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Referenced:
+    """Resolves any name to an empty relation of some columns."""
+
+    columns: RelationType
+
+    def resolve(self, name: tuple[str, ...]) -> Item | None:
+        """Returns the relation."""
+        return Item(GlobalId("referenced"), name[-1], "view", self.columns, None, Constant((), self.columns))
+
+    def names(self) -> tuple[str, ...]:
+        """Returns no names."""
+        return ()
+
+
+def check_still_referenced(names: Names, row: ObjectRow, altered: AlteredTable, offset: int) -> None:
+    """Returns if a table that is altered still has the keys that others refer to, under whatever names.
+
+    Raises:
+        ColumnUsed: It would not.
+        UnsupportedForm: A block is open, and a column that others refer to would get another name.
+    """
+    renamed, keys = altered.renamed, [set(one.columns) for one in altered.definition.keys]
+    own = [Link(one, row, row) for one in altered.definition.references if one.parent == SELF]
+    others = [one for one in TableReferences(names).to(row) if one.child.id != row.id]
+    for link in (*own, *others):
+        now = set(link.key.referenced) if link in own else {renamed.get(one, "") for one in link.key.referenced}
+        if now not in keys:
+            what = next((one for one in link.key.referenced if one not in renamed), None)
+            called = f"column {what} of table" if what else "a key of table"
+            raise ColumnUsed(
+                f"cannot drop {called} {name_in_schema(row)} because other objects depend on it",
+                detail=told(link),
+                hint=f"ALTER TABLE {name_in_schema(link.child)} DROP CONSTRAINT {link.key.name} first.",
+                position=offset + 1,
+            )
+        if names.block() is not None and link in others and now != set(link.key.referenced):
+            raise UnsupportedForm(
+                f'another name of a column that "{name_in_schema(link.child)}" refers to, in a transaction block,',
+                detail=told(link),
+                hint="Rename it before BEGIN.",
+                position=offset + 1,
+            )
+
+
+def told(link: Link) -> str:
+    """Returns what an error tells of a foreign key that refers to a table."""
+    child, parent = name_in_schema(link.child), name_in_schema(link.parent)
+    return f"constraint {link.key.name} on table {child} depends on table {parent}"
+
+
+@dataclass(frozen=True, slots=True)
+class NewReferences:
+    """Foreign keys that a table gets, to which the rows that it has are held.
+
+    Attributes:
+        engine: The project.
+        links: They, with the two tables as they are before.
+    """
+
+    engine: Engine
+    links: tuple[Link, ...]
+
+    @classmethod
+    def of(cls, names: Names, row: ObjectRow, altered: AlteredTable) -> NewReferences:
+        """Returns those that an alteration gives a table."""
+        old = {replace(one, name="", is_enforced=True) for one in foreign_keys_of(row) if one.is_enforced}
+        renamed = {new: old for old, new in altered.renamed.items()}
+        links = []
+        for key in altered.definition.references:
+            before = key
+            for column in key.columns:
+                before = before.renamed(column, renamed.get(column, column))
+            if key.is_enforced and replace(before, name="", table=(), offset=0) not in old:
+                links.append(Link(key, row, TableReferences(names).parent_of(key, row)))
+        return cls(names.engine, tuple(links))
+
+    def reads(self) -> list[Relation]:
+        """Returns the plans of what is read to hold rows to them."""
+        found = []
+        for link in self.links:
+            if link.key.parent != SELF:
+                note_table(link.parent.id, link.parent.version)
+                found.append(self._parent(link).relation())
+        return found
+
+    def check(self, columns: RelationType, rows: Sequence[Row], read: Read) -> None:
+        """Returns if each row refers to one that is there.
+
+        Args:
+            columns: The table's columns from here on.
+            rows: Its rows.
+            read: Reads a plan at the time of the rows.
+
+        Raises:
+            ForeignKeyViolation: One does not.
+        """
+        for link in self.links:
+            key = link.key
+            keys = keys_of(rows, [columns.names.index(one) for one in key.columns])
+            if key.is_full:
+                check_full(link, rows, [columns.names.index(one) for one in key.columns])
+            cells = [*keys.values()]
+            if key.parent == SELF:
+                there = keys_of(rows, [columns.names.index(one) for one in key.referenced])
+                missing = [one for known, one in keys.items() if known not in there]
+            else:
+                types = [columns.columns[columns.names.index(one)] for one in key.columns]
+                over = bind_matching(key.referenced, cells, types, Matched(self._parent(link)), whole=False)
+                numbers = {number for (number,) in read(over)} if cells else set()
+                missing = [one for number, one in enumerate(cells) if number not in numbers]
+            if missing:
+                raise violation(link, missing[0], by_parent=False)
+
+    def _parent(self, link: Link) -> Item:
+        return self.engine.definitions.item(link.parent.id, link.parent.version, link.parent.values)
