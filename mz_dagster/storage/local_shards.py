@@ -301,13 +301,22 @@ class LocalShards:
                 self.rows_decoded += one.rows
             return read_whole(path / one.path, schema, columns)
 
-        def kept_whole(one: StoredFile, columns: Sequence[str]) -> pa.Table:
-            if not isinstance(key, ComputedKey) or key.column not in columns:
-                return decoded_whole(one, columns)
-            inputs = stored_names(key.inputs, collection.columns)
-            stored = decoded_whole(one, [name for name in dict.fromkeys([*inputs, *columns]) if name != key.column])
-            numbers = key.compute(whole(stored.select(inputs), collection.columns).select(key.inputs))
-            return stored.append_column(key.column, numbers).select(columns)
+        def kept(one: StoredFile, file: HotFile, columns: Sequence[str], by: ComputedKey | None) -> pa.Table | None:
+            """Returns what is kept of a file: columns of it, and what is computed of its rows."""
+            if by is None:
+                return self._hot.columns(file, one.rows, columns, partial(decoded_whole, one), schema)
+
+            def read(missing: Sequence[str]) -> pa.Table:
+                if by.column not in missing:
+                    return decoded_whole(one, missing)
+                inputs = stored_names(by.inputs, collection.columns)
+                names = [name for name in dict.fromkeys([*inputs, *missing]) if name != by.column]
+                stored = decoded_whole(one, names)
+                numbers = by.compute(whole(stored.select(inputs), collection.columns).select(by.inputs))
+                return stored.append_column(by.column, numbers).select(missing)
+
+            added = schema.append(pa.field(by.column, by.values.type))
+            return self._hot.columns(file, one.rows, [*columns, by.column], read, added)
 
         try:
             self._check(collection, files)
@@ -315,21 +324,20 @@ class LocalShards:
             found, done = [], set[str]()
             if looked_at is not None:
                 wanted = list(dict.fromkeys([*names, *stored_names([*looked_at, TIME, ERROR], collection.columns)]))
-                kept_schema = schema
-                if isinstance(key, ComputedKey):
-                    kept_schema = schema.append(pa.field(key.column, key.values.type))
                 for one in files:
                     if one.hash is not None:
                         file = HotFile(collection.shard, one.path, one.hash)
                         sought = key if key is not None and not one.errors and key.is_sought_in(one.rows) else None
-                        added = [sought.column] if isinstance(sought, ComputedKey) else []
-                        table = self._hot.columns(
-                            file, one.rows, [*wanted, *added], partial(kept_whole, one), kept_schema
-                        )
+                        table = kept(one, file, wanted, sought if isinstance(sought, ComputedKey) else None)
                         if table is None:
                             continue
                         if sought is not None:
-                            table = table.take(sought.places_in(self._hot.ordered(file, table, sought.column)))
+                            places = sought.places_in(self._hot.ordered(file, table, sought.column))
+                            if isinstance(sought, KeyValues) and (closer := sought.closer_in(len(places))) is not None:
+                                closely = kept(one, file, wanted, closer)
+                                if closely is not None:
+                                    places = closer.places_in(self._hot.ordered(file, closely, closer.column))
+                            table = table.take(places)
                             if sought.is_all and is_within(one):
                                 found.append(table.select(list(names)))
                                 done.add(one.path)

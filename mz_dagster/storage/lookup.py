@@ -90,28 +90,6 @@ class KeyValue(NamedTuple):
         return order.rows.slice(first, last - first)
 
 
-class KeyValues(NamedTuple):
-    """Says that a column has one of some values.
-
-    Attributes:
-        column: Its name; it is stored as integers.
-        values: The values, of its type, each once. NULL among them is like NULL.
-        is_all: Whether that is all that a lookup asks.
-    """
-
-    column: str
-    values: pa.Array
-    is_all: bool = False
-
-    def is_sought_in(self, rows: int) -> bool:
-        """Returns whether they are sooner found in the order of so many rows than each row is compared with them."""
-        return rows >= max(budget().ordered_rows, _ROWS_OF_A_KEY * len(self.values))
-
-    def places_in(self, order: Ordered) -> pa.Array:
-        """Returns the places of the rows that have one, given the order of a file's rows by the column."""
-        return order.places_among(self.values)
-
-
 @dataclass(frozen=True, slots=True)
 class ComputedKey:
     """Says that what is computed of a row is one of some numbers: a hash of what it is to be equal to, say.
@@ -144,6 +122,34 @@ class ComputedKey:
     def places_in(self, order: Ordered) -> pa.Array:
         """Returns the places of the rows that have one, given the order of a file's rows by the numbers."""
         return order.places_among(pa.concat_arrays([self.values, pa.nulls(1, self.values.type)]))
+
+
+class KeyValues(NamedTuple):
+    """Says that a column has one of some values.
+
+    Attributes:
+        column: Its name; it is stored as integers.
+        values: The values, of its type, each once. NULL among them is like NULL.
+        is_all: Whether that is all that a lookup asks.
+        closer: Returns by what fewer rows are found where these values are those of many, or None; None if nothing is.
+    """
+
+    column: str
+    values: pa.Array
+    is_all: bool = False
+    closer: Callable[[], ComputedKey | None] | None = None
+
+    def is_sought_in(self, rows: int) -> bool:
+        """Returns whether they are sooner found in the order of so many rows than each row is compared with them."""
+        return rows >= max(budget().ordered_rows, _ROWS_OF_A_KEY * len(self.values))
+
+    def closer_in(self, found: int) -> ComputedKey | None:
+        """Returns by what to look instead, if it is known, where these values are those of so many rows of a file."""
+        return None if self.closer is None or found < budget().ordered_rows else self.closer()
+
+    def places_in(self, order: Ordered) -> pa.Array:
+        """Returns the places of the rows that have one, given the order of a file's rows by the column."""
+        return order.places_among(self.values)
 
 
 @dataclass(frozen=True, slots=True)

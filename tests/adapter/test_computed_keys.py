@@ -20,6 +20,8 @@ VIEWS = {
     "lowered": "SELECT t.id, u.name FROM t JOIN u ON lower(t.s) = u.name",
     "concatenated": "SELECT t.id, u.id AS other FROM t JOIN u ON t.k::text || '-' || t.c::text = u.code",
     "added": "SELECT t.id, u.name FROM t LEFT JOIN u ON t.k + 1 = u.k",
+    "text": "SELECT t.id, u.id AS other FROM t JOIN u ON t.s = u.name",
+    "tenant": "SELECT t.id, u.id AS other FROM t JOIN u ON t.c = u.id % 5 AND t.s = u.name",
     "null_safe": "SELECT t.id, u.id AS other FROM t JOIN u ON nullif(t.k, 3) IS NOT DISTINCT FROM u.k",
     "two": "SELECT t.id, u.id AS other FROM t JOIN u ON t.k + 1 = u.k AND lower(t.s) = lower(u.name)",
     "mapped": "SELECT x.id, u.id AS other FROM (SELECT id, k * 2 AS d FROM t WHERE c > 0) x JOIN u ON x.d + 1 = u.k",

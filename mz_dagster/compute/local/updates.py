@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from operator import and_, ge, gt, le, lt
 from typing import Any
 
@@ -170,9 +170,9 @@ class UpdateOperators(LocalOperators):
         columns = in_shard(read.relation_type.columns)
         by = sought.columns.items()
         bound = {below: values for k, values in by if (below := passed_down(node, k)) is not None}
+        scalars = [*((reference(node.relation_type, k), values) for k, values in by), *sought.computed]
         if not bound:
-            mapped = [(reference(node.relation_type, k), values) for k, values in by]
-            key = computed_key(node, [*mapped, *sought.computed])
+            key = computed_key(node, scalars)
             if key is not None:
                 rows = self._reads.find_computed(read.id, self._upper, key, used_columns(node), read.where)
                 if rows is not None:
@@ -185,7 +185,9 @@ class UpdateOperators(LocalOperators):
             shared = self._reads.common_table(common, self._lower, self._upper, len(keys))
             if shared is not None:
                 return self._over(node, shared)
-        found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where)
+        is_told = len(scalars) == 1 and keys.values is not None
+        closer = None if is_told else partial(computed_key, node, scalars)
+        found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where, closer)
         if found is not None:
             return self._over(node, found.rename_columns(plan_schema(read).names))
         return self._looked_up(node, read, keys)

@@ -289,10 +289,12 @@ class StepReads:
         keys: LookupKeys,
         used: Collection[int],
         where: Sequence[Scalar] = (),
+        closer: Callable[[], ComputedKey | None] | None = None,
     ) -> pa.Table | None:
         """Returns what `find` does, as `read_table`; None if the files that may hold the keys have too much.
 
-        That is more cells to decode than `Budget.decoded_cells`.
+        That is more cells to decode than `Budget.decoded_cells`. What `closer` returns finds fewer rows than the values
+        of one column that are integers, if there is such a column.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
         _, chosen = self._chosen(row, batches, keys, where, here=True)
@@ -303,8 +305,10 @@ class StepReads:
             return None
         condition = keys.condition(row.columns)
         over = list(keys.columns.values())
+        values = keys.values
+        key = values._replace(closer=closer) if values is not None else None if closer is None else closer()
         found = self._here.read_files(
-            row, batches, chosen, upper=upper, columns=names, condition=condition, over=over, key=keys.values
+            row, batches, chosen, upper=upper, columns=names, condition=condition, over=over, key=key
         )
         self._count(rows)
         return _widened(found, row)
