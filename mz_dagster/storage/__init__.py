@@ -45,7 +45,7 @@ Open to other layers beside this front door: `append`, `arrow_schema`, `batch_st
 `envelope.dropped_errors`, `envelope.local`, `envelope.none`, `envelope.spilled`, `envelope.upsert`, `file_hashes`,
 `foreign`, `iceberg_catalog`, `inlined`, `kept_tables`, `key_hash`, `keyed_rows`, `late_pyspark`, `local_shards`,
 `lookup`, `numerics`, `object_store`, `open_tables`, `ownership`, `parquet_file`, `plain_cells`, `published`, `read`,
-`renewal`, `row_numbers`, `shard_bucket`, `shard_copy`, `shard_place`, `shards`, `sink.delta_columns`,
+`renewal`, `row_hashes`, `row_numbers`, `shard_bucket`, `shard_copy`, `shard_place`, `shards`, `sink.delta_columns`,
 `sink.delta_sink`, `sink.sink`, `source`, `source.bucket`, `source.delta.delta_source`, `source.file_place`,
 `source.folder`, `source.iceberg.iceberg_source`, `source.table_source`, `source.unreadable_files`, `source.web`,
 `spark`, `spark.causes`, `spark.config`, `spark.deadline`, `spark.floats`, `spark.schema`, `spark_shards`,

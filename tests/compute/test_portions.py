@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -123,6 +124,28 @@ def test_groups_of_portions_are_those_of_all_at_once_at_every_time(seed: int) ->
     for portion in (7, 50):
         with budget_of(Budget(portion_rows=portion)):
             assert content() == whole
+
+
+def test_many_groups_are_added_up_a_share_at_a_time() -> None:
+    """To add up all takes memory for more than three times what they do themselves."""
+    rows, times = 20_000, 20
+    state = RelationType((FACTS.columns[0], Column("rows", INT8, False), Column("sum", INT8, False)))
+    plan = Accumulate(ReadCollection(GlobalId("facts"), FACTS, "facts"), 1, state)
+
+    def content(*_: object) -> Iterator[pa.Table]:
+        for number in range(times):
+            numbers = np.arange(number * rows, (number + 1) * rows)
+            yield table(FACTS, [pa.array(numbers), pa.array(numbers)])
+
+    contents = LocalContents(SparkUse(no_spark), lambda _: rows * times, content, 0, 1)
+    found: list[pa.Table | None] = []
+    with budget_of(Budget(portion_rows=rows)):
+        most = peak(lambda: found.append(contents.updates(plan)))
+    (made,) = found
+    assert made is not None
+    assert sorted(made.column("c0").to_pylist()) == list(range(rows * times))
+    assert made.column("c2").equals(made.column("c0"))
+    assert most < 2.8 * made.nbytes, most / made.nbytes
 
 
 def texts() -> Physical:

@@ -59,9 +59,12 @@ from mz_dagster.progress import advance
 from mz_dagster.scalars.types import INT8, Column, RelationType
 from mz_dagster.storage.arrow_schema import without_errors
 from mz_dagster.storage.consolidation import summed
+from mz_dagster.storage.row_hashes import hashed, words_of
 
 #: Of what is put together a row is summed so many times at most, on average.
 _SUMS = 4
+#: Of groups of more than a portion a part in so many is added up at a time: as many as there are upper bits of a hash.
+_SHARE_BITS = 4
 
 
 class ContentWalk(Walk[pa.Table]):
@@ -181,6 +184,7 @@ class ContentWalk(Walk[pa.Table]):
         each time, and meets what was there before in the end.
         """
         groups, later = _Totals(sums_of(node), self._as_of), _Totals(sums_of(_by_time(node)), self._as_of)
+        most = budget().frame_rows
         errors = list[pa.Table]()
         for part in self._portions(node.input, _rows_at_once(node.input)):
             errors.append(failed(part, groups.sums.schema))
@@ -192,9 +196,7 @@ class ContentWalk(Walk[pa.Table]):
             if count < len(part):
                 others = part.filter(pc.invert(is_first)) if count else part
                 later.add(_with_time(others, node.key_arity, self._as_of))
-            if groups.rows + later.rows > budget().frame_rows and len(groups.all()) + len(later.all()) > (
-                most := budget().frame_rows
-            ):
+            if groups.rows + later.rows > most and len(groups.all()) + len(later.all()) > most:
                 raise Declined(f"there are more than {most} groups")
         ended = []
         if later.rows:
@@ -205,6 +207,9 @@ class ContentWalk(Walk[pa.Table]):
 class _Totals:
     """Counts and sums of portions, all at one time, which are added to each other once they have doubled.
 
+    Where they are many, those of a part of all keys at a time, by a hash of what has a fixed size of the key: to add
+    them up takes several times what they do themselves.
+
     Attributes:
         sums: What is counted and added up.
         rows: How many there are of all portions that are not added to each other yet.
@@ -214,22 +219,47 @@ class _Totals:
         self.sums = sums
         self.rows = 0
         self._time = time
-        self._parts = list[pa.Table]()
+        self._held = list[pa.Table]()
+        self._new = list[pa.Table]()
         self._added = 0
+        self._hashed = [place for place in range(sums.keys) if _is_of_fixed_size(sums.schema.field(place).type)]
 
     def add(self, changes: pa.Table) -> None:
         """Takes a portion's changes in."""
-        self._parts.append(totals_by_key(changes, self.sums, self._time))
-        self.rows += len(self._parts[-1])
+        self._new.append(totals_by_key(changes, self.sums, self._time))
+        self.rows += len(self._new[-1])
         if self.rows > 2 * max(self._added, budget().least_portion_rows):
             self.all()
 
     def all(self) -> pa.Table:
         """Returns the state of all portions, a row for each key."""
-        if len(self._parts) != 1:
-            self._parts = [added_totals(self._parts, self.sums, self._time)]
-        self._added = self.rows = len(self._parts[0])
-        return self._parts[0]
+        if self._new:
+            shares = 1 << _SHARE_BITS if self._hashed and self.rows > budget().portion_rows else 1
+            if len(self._held) != shares:
+                self._new, self._held = [*self._held, *self._new], [self.sums.schema.empty_table()] * shares
+            new = self._shared_out(pa.concat_tables(self._new), shares)
+            self._new = []
+            for share in range(shares):
+                self._held[share] = added_totals([self._held[share], new[share]], self.sums, self._time)
+        found = pa.concat_tables([self.sums.schema.empty_table(), *self._held])
+        self._added = self.rows = len(found)
+        return found
+
+    def _shared_out(self, groups: pa.Table, shares: int) -> list[pa.Table]:
+        """Returns a state's rows in so many tables, equal keys in the same."""
+        if shares == 1:
+            return [groups]
+        words = [word for place in self._hashed for word in words_of(groups.column(place), has_nulls=True)]
+        share = (hashed(words) >> np.uint64(64 - _SHARE_BITS)).astype(np.uint8)
+        order = np.argsort(share, kind="stable")
+        ends = np.searchsorted(share[order], np.arange(shares), "right")
+        rows = groups.take(pa.array(order))
+        return [rows.slice(begin, end - begin) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+
+def _is_of_fixed_size(type_: pa.DataType) -> bool:
+    """Returns whether equal keys of a type have the same words in different tables."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_decimal128(type_) or pa.types.is_temporal(type_))
 
 
 def _by_time(node: Accumulate) -> Accumulate:
