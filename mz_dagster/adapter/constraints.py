@@ -95,10 +95,7 @@ class Enforcement:
         given = [row[: columns.arity] for row in rows]
         found = [list(row) for row in rows]
         for place, scalar in scalars.items():
-            values = evaluated(scalar, columns, given)
-            for row, value in zip(
-                found, self._read_values(scalar, given, read) if values is None else values, strict=True
-            ):
+            for row, value in zip(found, values_of(scalar, columns, given, read), strict=True):
                 row[place] = value
         return [*map(tuple, found)]
 
@@ -108,7 +105,7 @@ class Enforcement:
         for place, scalar in self._computed().items() if rows else ():
             values = stored_values(scalar, rows)
             if values is None:
-                cells = [to_stored(one, scalar.type) for one in self._read_values(scalar, rows, read)]
+                cells = [to_stored(one, scalar.type) for one in _read_values(scalar, self.columns, rows, read)]
                 values = pa.chunked_array([pa.array(cells, arrow_type(scalar.type))])
             found = found.with_column(place, values)
         return found
@@ -122,16 +119,6 @@ class Enforcement:
             for place, name in enumerate(columns.names)
             if name in computed
         }
-
-    def _read_values(self, scalar: Scalar, rows: Sequence[Row], read: Read) -> list[Any]:
-        """Returns what a scalar is for each of some rows, as a query computes it."""
-        places = range(self.columns.arity)
-        return [
-            value
-            for _, value in sorted(
-                read(over_numbered(scalar, self.columns, self._numbered(rows, places))), key=itemgetter(0)
-            )
-        ]
 
     def reads(self) -> list[Relation]:
         """Returns the plans of what is read to enforce the constraints, whatever is written."""
@@ -285,11 +272,7 @@ class Enforcement:
         return [self.columns.names.index(name) for name in key.columns]
 
     def _numbered(self, rows: Sequence[Row], places: Sequence[int]) -> Sequence[Row]:
-        """Returns cells of rows, and behind them each row's number."""
-        if not isinstance(rows, StoredRows):
-            return [(*(row[i] for i in places), number) for number, row in enumerate(rows)]
-        columns = numbered_columns([self.columns.columns[i] for i in places]).columns
-        return StoredRows.of([*(rows.table.column(i) for i in places), pa.array(np.arange(len(rows)))], columns)
+        return _numbered(self.columns, rows, places)
 
     def _twice(self, key: UniqueKey, row: Sequence[Any], number: int) -> UniqueViolation:
         message = f'duplicate key value violates unique constraint "{key.name}"'
@@ -302,6 +285,30 @@ class Enforcement:
         error = UniqueViolation(message, detail=f"Key ({', '.join(key.columns)})={shown(values)} {found}.")
         table = last_of(self.table.schema, str(self.table.name))
         return error.about(schema=self.table.schema, table=table, constraint=key.name).of_row(number)
+
+
+def values_of(scalar: Scalar, columns: RelationType, rows: Sequence[Row], read: Read) -> list[Any]:
+    """Returns what a scalar over a table's columns is for each of some rows.
+
+    Raises:
+        DataError: It fails for one.
+    """
+    found = evaluated(scalar, columns, rows)
+    return _read_values(scalar, columns, rows, read) if found is None else found
+
+
+def _read_values(scalar: Scalar, columns: RelationType, rows: Sequence[Row], read: Read) -> list[Any]:
+    """Returns what a scalar is for each of some rows, as a query computes it."""
+    numbered_rows = _numbered(columns, rows, range(columns.arity))
+    return [value for _, value in sorted(read(over_numbered(scalar, columns, numbered_rows)), key=itemgetter(0))]
+
+
+def _numbered(columns: RelationType, rows: Sequence[Row], places: Sequence[int]) -> Sequence[Row]:
+    """Returns cells of rows, and behind them each row's number."""
+    if not isinstance(rows, StoredRows):
+        return [(*(row[i] for i in places), number) for number, row in enumerate(rows)]
+    types = numbered_columns([columns.columns[i] for i in places]).columns
+    return StoredRows.of([*(rows.table.column(i) for i in places), pa.array(np.arange(len(rows)))], types)
 
 
 def _first_equal(columns: Sequence[pa.Array]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import type_name
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.plan.resolver import Item
-from mz_dagster.scalars.types import Column, RelationType
+from mz_dagster.scalars.types import Column, Kind, RelationType
 from mz_dagster.sql import Name
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.constraints import bind_matching
@@ -35,6 +35,9 @@ from mz_dagster.sql.errors import (
     WrongObjectKind,
     suggestion,
 )
+
+#: Kinds of types of which a value that is cast to another is the same, or does not fit.
+_ALIKE = ({Kind.INT2, Kind.INT4, Kind.INT8}, {Kind.TEXT, Kind.VARCHAR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,11 @@ class DeclaringTable:
                 position=position,
             )
         for own, other in zip(key.columns, referenced, strict=True):
-            self._check_types(key, own, other, columns)
+            self.check_types(key, own, other, columns)
         return replace(key, parent=parent, referenced=referenced)
 
-    def _check_types(self, key: ForeignKey, own: str, other: str, columns: RelationType) -> None:
+    def check_types(self, key: ForeignKey, own: str, other: str, columns: RelationType) -> None:
+        """Returns if a column compares with one of the table that it refers to; raises DatatypeMismatch if not."""
         ours, theirs = (of.columns[of.names.index(name)] for of, name in ((self.columns, own), (columns, other)))
         try:
             bind_matching((other,), (), (ours,), _Referenced(columns), whole=False)
@@ -166,11 +170,14 @@ def check_still_referenced(names: Names, row: ObjectRow, altered: AlteredTable, 
 
     Raises:
         ColumnUsed: It would not.
-        UnsupportedForm: A block is open, and a column that others refer to would get another name.
+        DatatypeMismatch: Columns would not compare any more.
+        UnsupportedForm: A block is open, and a column that others refer to would get another name; or values that
+            others refer to could become others.
     """
     renamed, keys = altered.renamed, [set(one.columns) for one in altered.definition.keys]
     own = [Link(one, row, row) for one in altered.definition.references if one.parent == SELF]
-    others = [one for one in TableReferences(names).to(row) if one.child.id != row.id]
+    references = TableReferences(names)
+    others = [one for one in references.to(row) if one.child.id != row.id]
     for link in (*own, *others):
         now = set(link.key.referenced) if link in own else {renamed.get(one, "") for one in link.key.referenced}
         if now not in keys:
@@ -189,6 +196,36 @@ def check_still_referenced(names: Names, row: ObjectRow, altered: AlteredTable, 
                 hint="Rename it before BEGIN.",
                 position=offset + 1,
             )
+    if altered.casts:
+        _check_cast(row, altered, others, references, offset)
+
+
+def _check_cast(
+    row: ObjectRow, altered: AlteredTable, links: Sequence[Link], references: TableReferences, offset: int
+) -> None:
+    """Returns if columns that get other types still compare with those that refer to them, or that they refer to."""
+    now = DeclaringTable.altered(row, altered, is_temporary=False)
+    for key in altered.definition.references:
+        parent = references.parent_of(key, row)
+        columns = now.columns if key.parent == SELF or parent is None else parent.relation_type
+        for own, other in zip(key.columns, key.referenced, strict=True):
+            now.check_types(key, own, other, columns)
+    for link in links:
+        child = DeclaringTable(name_in_schema(link.child), "", link.child.relation_type, (), None, is_temporary=False)
+        for own, other in zip(link.key.columns, link.key.referenced, strict=True):
+            if other not in altered.casts:
+                continue
+            child.check_types(link.key, own, altered.renamed[other], now.columns)
+            before = row.relation_type.columns[row.relation_type.names.index(other)].type.kind
+            after = now.columns.columns[now.columns.names.index(altered.renamed[other])].type.kind
+            if not any({before, after} <= alike for alike in _ALIKE):
+                raise UnsupportedForm(
+                    f'another type of column "{other}", to which "{name_in_schema(link.child)}" refers, '
+                    "is not supported",
+                    detail="Values that rows refer to could become others.",
+                    hint=f"ALTER TABLE {name_in_schema(link.child)} DROP CONSTRAINT {link.key.name} first.",
+                    position=offset + 1,
+                )
 
 
 def told(link: Link) -> str:
@@ -219,8 +256,10 @@ class NewReferences:
             before = key
             for column in key.columns:
                 before = before.renamed(column, renamed.get(column, column))
-            if key.is_enforced and replace(before, name="", table=(), offset=0) not in old:
-                links.append(Link(key, row, TableReferences(names).parent_of(key, row)))
+            is_cast = not altered.casts.keys().isdisjoint(before.columns)
+            parent = TableReferences(names).parent_of(key, row) if key.is_enforced else None
+            if parent is not None and (is_cast or replace(before, name="", table=(), offset=0) not in old):
+                links.append(Link(key, row, parent))
         return cls(names.engine, tuple(links))
 
     def reads(self) -> list[Relation]:

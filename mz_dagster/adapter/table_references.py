@@ -63,11 +63,11 @@ class TableReferences:
                 if parent is not None and set(key.referenced) <= set(parent.relation_type.names):
                     yield Link(key, child, parent)
 
-    def parent_of(self, key: ForeignKey, child: ObjectRow) -> ObjectRow:
-        """Returns the table that a foreign key refers to, which is there."""
+    def parent_of(self, key: ForeignKey, child: ObjectRow) -> ObjectRow | None:
+        """Returns the table that a foreign key refers to; None if that is dropped."""
         if key.parent == SELF:
             return child
-        return next(one for one in self._tables if stands_for(one) == key.parent)
+        return next((one for one in self._tables if stands_for(one) == key.parent), None)
 
     def of(self, table: ObjectRow) -> list[Link]:
         """Returns those that a table declares."""

@@ -6,11 +6,13 @@ names as in `CREATE TABLE`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from mz_dagster.functions import CastContext, Failure, cast, type_name
 from mz_dagster.notices import tell
+from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.column_definitions import Columns, parse_column, parse_constraint
@@ -18,6 +20,7 @@ from mz_dagster.sql.constraints import bind_check
 from mz_dagster.sql.cursor import TokenCursor, quoted
 from mz_dagster.sql.errors import (
     ColumnUsed,
+    DatatypeMismatch,
     DuplicateColumn,
     DuplicateObject,
     InvalidSyntax,
@@ -103,14 +106,15 @@ def _action(cursor: TokenCursor) -> AlterAction:
         if cursor.accepts("type") or cursor.accepts("set", "data", "type"):
             type_ = column_type(cursor)
             using = cursor.current
-            if cursor.accepts("using") and not _casts(cursor, column, type_):
+            casts = cursor.accepts("using")
+            if casts and not _casts(cursor, column, type_):
                 raise cursor.refuse(
                     "ALTER COLUMN ... TYPE ... USING",
-                    "Values only become those of a wider type.",
+                    "Values are cast to the type.",
                     "Add another column, UPDATE it from this one, drop this one and rename the other.",
                     using,
                 )
-            return AlterAction("set type", column, offset, type=type_)
+            return AlterAction("set type", column, offset, type=type_, casts=casts)
         raise cursor.refuse(
             "this form of ALTER COLUMN",
             "A column keeps how it generates its values.",
@@ -148,10 +152,13 @@ class AlteredTable:
     Attributes:
         definition: Its columns, keys and checks.
         sources: For each column the one whose values it takes over; None for one that is new.
+        casts: By what values of another type become those of the one that their column gets, one after the other, by
+            what the column was called.
     """
 
     definition: Columns
     sources: list[str | None] = field(default_factory=list)
+    casts: dict[str, list[Callable[[Scalar], Scalar]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: str, statement: CreateTable, actions: Sequence[AlterAction]) -> AlteredTable:
@@ -240,14 +247,7 @@ class AlteredTable:
                         hint="Drop the generated column, and add it again behind.",
                         position=action.offset + 1,
                     )
-                if not _is_wider(action.type, columns[place].type):
-                    raise UnsupportedForm(
-                        f"this change of a type, from {columns[place].type} to {action.type}, is not supported",
-                        detail="Values only become those of a wider type: an integer or a float of more bytes, or a "
-                        "longer varchar or text.",
-                        hint="Add another column, UPDATE it from this one, drop this one and rename the other.",
-                        position=action.offset + 1,
-                    )
+                self._cast(columns[place].type, action)
                 columns[place] = replace(columns[place], type=action.type)
             case "set not null":
                 place = self._place(action)
@@ -260,6 +260,28 @@ class AlteredTable:
                         f'column "{action.column}" is in a primary key', position=action.offset + 1
                     )
                 columns[place] = replace(columns[place], nullable=True)
+
+    def _cast(self, before: ScalarType, action: AlterAction) -> None:
+        """Notes how a column's values become those of its type from here on."""
+        assert action.type is not None
+        if action.type.kind is Kind.ENUM or before.kind is Kind.ENUM:
+            if action.type == before:
+                return
+            raise UnsupportedForm(
+                f"this change of a type, from {before} to {action.type}, is not supported",
+                hint="Add another column, UPDATE it from this one, drop this one and rename the other.",
+                position=action.offset + 1,
+            )
+        found = cast(before, action.type, CastContext.EXPLICIT if action.casts else CastContext.ASSIGNMENT)
+        if isinstance(found, Failure):
+            raise DatatypeMismatch(
+                f'column "{action.column}" cannot be cast automatically to type {type_name(action.type)}',
+                hint=f'You might need to specify "USING {quoted(action.column)}::{action.type}".',
+                position=action.offset + 1,
+            )
+        source = self.sources[self._place(action)]
+        if source is not None and action.type != before:
+            self.casts[source] = [*self.casts.get(source, []), found.apply]
 
     def _add(self, action: AlterAction) -> None:
         cursor = _cursor(action)
@@ -407,21 +429,6 @@ class AlteredTable:
                 position=action.offset + 1,
             )
         return place
-
-
-_WIDER = {
-    Kind.INT2: {Kind.INT4, Kind.INT8},
-    Kind.INT4: {Kind.INT8},
-    Kind.FLOAT4: {Kind.FLOAT8},
-    Kind.VARCHAR: {Kind.TEXT},
-}
-
-
-def _is_wider(new: ScalarType, old: ScalarType) -> bool:
-    """Returns whether each value of a type is the same one of another."""
-    if new.kind is old.kind is Kind.VARCHAR:
-        return not new.length or (bool(old.length) and new.length >= old.length)
-    return new == old or new.kind in _WIDER.get(old.kind, ())
 
 
 def _cursor(action: AlterAction) -> TokenCursor:

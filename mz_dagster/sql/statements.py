@@ -455,6 +455,7 @@ class AlterAction:
         cascade: Whether what depends on what is dropped goes with it.
         type: The type that a column gets.
         number: What a column generates next; None for what it generated first.
+        casts: Whether values are cast to the type by USING, as an expression casts them.
     """
 
     kind: Literal[
@@ -470,6 +471,7 @@ class AlterAction:
     cascade: bool = False
     type: ScalarType | None = None
     number: int | None = None
+    casts: bool = False
 
     @property
     def stands_alone(self) -> bool:

@@ -231,7 +231,7 @@ def test_a_column_that_is_read_keeps_its_type(read: Connection) -> None:
     read.execute('ALTER TABLE alone ALTER a TYPE bigint USING "a"::bigint, ALTER COLUMN b SET DATA TYPE text')
     read.execute("INSERT INTO alone VALUES (5000000000, 'abcdef')")
     assert rows(read, "SELECT * FROM alone") == [(1, "abc"), (5000000000, "abcdef")]
-    with pytest.raises(UnsupportedForm, match="this change of a type"):
+    with pytest.raises(Error, match="integer out of range"):
         read.execute("ALTER TABLE alone ALTER a TYPE integer")
     for using in ("a + 1", "a::bigint + 1", "b::bigint", "a::integer", "'a'::bigint"):
         with pytest.raises(UnsupportedForm, match="USING is not supported"):

@@ -76,6 +76,22 @@ SCRIPTS = {
         "DROP TABLE v CASCADE",
         "INSERT INTO u (d) VALUES (1)",
     ),
+    "other types of columns that refer": (
+        "CREATE TABLE t (id integer PRIMARY KEY, a numeric)",
+        "CREATE TABLE u (t bigint REFERENCES t)",
+        "INSERT INTO t VALUES (1, 0.6)",
+        "INSERT INTO u VALUES (1)",
+        "ALTER TABLE t ALTER id TYPE bigint",
+        "ALTER TABLE u ALTER t TYPE text",
+        "ALTER TABLE t ALTER id TYPE text",
+        "ALTER TABLE u ALTER t TYPE smallint",
+        "INSERT INTO u VALUES (2)",
+        "ALTER TABLE t ADD UNIQUE (a)",
+        "ALTER TABLE u ADD a numeric REFERENCES t (a)",
+        "UPDATE u SET a = 0.60",
+        "ALTER TABLE u ALTER a TYPE numeric(4,0)",
+        "DELETE FROM t",
+    ),
     "rows that follow those they refer to": (
         "CREATE TABLE t (id integer PRIMARY KEY, up integer REFERENCES t ON DELETE CASCADE ON UPDATE CASCADE)",
         "CREATE TABLE u (id integer UNIQUE REFERENCES t ON UPDATE CASCADE ON DELETE SET NULL, n integer NOT NULL, "

@@ -29,7 +29,7 @@ from mz_dagster.adapter.alter_in_place import (
     rewritten,
 )
 from mz_dagster.adapter.catalog_definitions import called
-from mz_dagster.adapter.constraints import Enforcement
+from mz_dagster.adapter.constraints import Enforcement, Read, values_of
 from mz_dagster.adapter.declared_references import DeclaringTable, NewReferences, check_still_referenced
 from mz_dagster.adapter.definition import typed_columns
 from mz_dagster.adapter.dml import Appender, Autocommit, DecidedWrite, check_not_null, read_and_append
@@ -62,7 +62,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.notices import tell
 from mz_dagster.plan.relation import Map
 from mz_dagster.plan.semijoin import ONE_ROW
-from mz_dagster.scalars.scalar import Value
+from mz_dagster.scalars.scalar import ColumnRef, Scalar, Value
 from mz_dagster.sql import AlterTable, CreateTable, parse
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.circumstances import Circumstances
@@ -278,10 +278,11 @@ class _Alteration:
             reads, write_at = peeks.reads_for(now, [plan, *references.reads()])
             assert reads is not None, "the old table is read"
             found = peeks.peek_at(plan, reads.time)
-            rows: list[Row] = [
-                tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in found
-            ]
             read = partial(_peek, peeks, reads.time)
+            cast = self._cast(found, read)
+            rows: list[Row] = [
+                tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in cast
+            ]
             rows = enforcement.completed(generate.filled(rows, generated), read)
             check_not_null(now.shown, str(old.name), rows)
             enforcement.enforce_among(rows, read)
@@ -290,6 +291,23 @@ class _Alteration:
             return DecidedWrite(updates, reads, write_at, name=name, takeover=takeover)
 
         read_and_append(appender, table.id, decide)
+
+    def _cast(self, rows: list[Row], read: Read) -> list[Row]:
+        """Returns rows of the old table with values of the types that its columns get.
+
+        Raises:
+            DataError: A value does not fit.
+        """
+        columns, found = self.row.relation_type, [list(row) for row in rows]
+        for source, casts in self.altered.casts.items():
+            place = columns.names.index(source)
+            one = columns.columns[place]
+            scalar: Scalar = ColumnRef(place, one.type, one.nullable, source)
+            for cast in casts:
+                scalar = cast(scalar)
+            for row, value in zip(found, values_of(scalar, columns, rows, read), strict=True):
+                row[place] = value
+        return [*map(tuple, found)]
 
     def carry_out_in_place(self, statement: AlterTable, current: CreateTable) -> None:
         """Gives the table another shape under what reads it.
