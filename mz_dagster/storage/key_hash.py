@@ -26,7 +26,7 @@ from xxhash import xxh64_intdigest
 from mz_dagster.scalars.types import INT4, INT8, Kind, ScalarType
 from mz_dagster.storage.numerics import halves
 from mz_dagster.storage.plain_cells import moments_as_numbers, plain_cells
-from mz_dagster.storage.row_numbers import whole
+from mz_dagster.storage.row_numbers import floats_as_bits, whole
 from mz_dagster.storage.xxh64 import of_integers, of_least_bytes
 
 _SEED = 42
@@ -35,6 +35,8 @@ _BYTES = {
     **dict.fromkeys((Kind.INT8, Kind.MZ_TIMESTAMP, Kind.TIME, Kind.TIMETZ, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), 8),
 }
 _FLOATS = {Kind.FLOAT4: "<f", Kind.FLOAT8: "<d"}
+#: How many bytes are hashed of what is an integer, or the bits of a float.
+_WIDTHS = {**_BYTES, Kind.FLOAT4: 4, Kind.FLOAT8: 8}
 #: Months, days and microseconds.
 _INTERVAL = (INT4, INT4, INT8)
 
@@ -85,7 +87,7 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
         array = whole(values)
         valid = array.is_valid().to_numpy(zero_copy_only=False)
         if (integers := _as_integers(array, type_, valid)) is not None:
-            seeds, width = found[valid], _BYTES.get(type_.kind)
+            seeds, width = found[valid], _WIDTHS.get(type_.kind)
             own = integers[valid]
             found[valid] = of_least_bytes(own, seeds) if width is None else of_integers(own, width, seeds)
         elif pa.types.is_nested(array.type):
@@ -103,13 +105,13 @@ def key_hashes(columns: Sequence[pa.ChunkedArray], types: Sequence[ScalarType]) 
 
 
 def _as_integers(values: pa.Array, type_: ScalarType, valid: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-    """Returns the integers that are hashed of stored values, whatever NULL is; None if not all are such."""
+    """Returns the integers that are hashed of stored values, or bits, whatever NULL is; None if not all are such."""
     if type_.kind is Kind.NUMERIC and pa.types.is_decimal128(values.type):
         low, high = halves(values)
         return low if bool(np.all((high == low >> 63)[valid])) else None
-    if type_.kind not in _BYTES:
+    if type_.kind not in _WIDTHS:
         return None
-    numbers = moments_as_numbers(values)
+    numbers = floats_as_bits(moments_as_numbers(values), signs=False)
     if not (pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)):
         return None
     found: NDArray[np.int64] = numbers.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)

@@ -196,7 +196,7 @@ def _numbered(column: pa.Array, *, signs: bool) -> tuple[NDArray[np.int64], int]
         return compact(numbered([column.is_valid(), *column.flatten()], len(column), signs=signs)[0])
     if pa.types.is_list(column.type):
         return _numbered_lists(column, signs=signs)
-    column = _without_floats(column, signs=signs)
+    column = floats_as_bits(column, signs=signs)
     if len(column) >= budget().numbered_rows and is_stored_as_integer(column.type):
         ends = pc.min_max(column.view(f"int{column.type.bit_width}"))
         low, high = ends["min"].as_py() or 0, ends["max"].as_py() or 0
@@ -220,13 +220,13 @@ def _numbered_lists(column: pa.ListArray, *, signs: bool) -> tuple[NDArray[np.in
 
 def _identified(values: pa.Array, *, signs: bool) -> NDArray[np.int64]:
     """Returns a number for each value, the same for equal ones; those of numbers without NULLs are their own bits."""
-    values = _without_floats(values, signs=signs)
+    values = floats_as_bits(values, signs=signs)
     if is_stored_as_integer(values.type) and not values.null_count:
         return stored_integers(values)
     return _numbered(values, signs=signs)[0]
 
 
-def _without_floats(column: pa.Array, *, signs: bool) -> pa.Array:
+def floats_as_bits(column: pa.Array, *, signs: bool) -> pa.Array:
     """Returns floats as their bits, all NaNs being one, and if they have no `signs`, the zeros; or what else it is."""
     if not pa.types.is_floating(column.type):
         return column

@@ -26,6 +26,7 @@ VIEWS = {
     "two": "SELECT t.id, u.id AS other FROM t JOIN u ON t.k + 1 = u.k AND lower(t.s) = lower(u.name)",
     "mapped": "SELECT x.id, u.id AS other FROM (SELECT id, k * 2 AS d FROM t WHERE c > 0) x JOIN u ON x.d + 1 = u.k",
     "numeric": "SELECT t.id, u.id AS other FROM t JOIN u ON t.n * 2 = u.n",
+    "float": "SELECT t.id, u.id AS other FROM t JOIN u ON t.k * -0.5::float8 = u.n::float8 / -2",
     "day": "SELECT t.id, u.id AS other FROM t JOIN u ON t.at::date = u.day",
     "either": "SELECT x.id FROM (SELECT id, k AS a FROM t UNION ALL SELECT id, c FROM t) x JOIN u ON x.a % 7 = u.k",
     "document": "SELECT t.id, u.id AS other FROM t JOIN u ON t.j->>'key' = u.name",

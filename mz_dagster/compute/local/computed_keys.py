@@ -31,11 +31,11 @@ from mz_dagster.storage.lookup import ComputedKey
 from mz_dagster.storage.row_numbers import whole
 from mz_dagster.version import __version__
 
-#: Of which kinds equal values have one hash, and are stored as one value.
+#: Of which kinds equal values have one hash, and those that are not stored as one value are floats.
 _HASHED = frozenset(
     {
         *(Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.NUMERIC, Kind.TEXT, Kind.VARCHAR, Kind.BYTEA, Kind.UUID),
-        *(Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTAMP),
+        *(Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.MZ_TIMESTAMP, Kind.FLOAT4, Kind.FLOAT8),
     }
 )
 #: So many rows of a file are evaluated at a time.
