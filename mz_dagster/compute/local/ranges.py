@@ -10,7 +10,7 @@ itself leaves half of all pairs; so what begins within the other is looked for t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple, TypeAlias
@@ -27,16 +27,27 @@ from mz_dagster.compute.local.expressions.numbers import nulls
 from mz_dagster.compute.local.matching import RowPairs, spans
 from mz_dagster.plan.bounding import Comparison
 from mz_dagster.scalars.scalar import Scalar, columns_of
-from mz_dagster.storage.row_numbers import is_stored_as_integer, order_by, ranked, stored_integers
+from mz_dagster.storage.row_numbers import floats_as_bits, is_stored_as_integer, order_by, ranked, stored_integers
 
 _Numbers = NDArray[np.int64]
 
+_COMPARE: Mapping[str, Callable[[_Numbers, np.int64], NDArray[np.bool_]]] = {
+    "eq": np.equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+#: With so few rows each of the other side is compared.
+_FEW = 4
+
 
 class Ranges(NamedTuple):
-    """Where among the rows of one side, in order, the matches of each row of the other are.
+    """Where among the rows of one side, put together so, the matches of each row of the other are.
 
     Attributes:
-        rows: The numbers of the one side's rows, in order; without those of NULLs.
+        rows: The numbers of the one side's rows: in order of what is compared, without those of NULLs; or of the few
+            rows of the other side one after the other, those that each meets.
         begin: By row of the other side: the place of its first match among them.
         counts: By row of the other side: how many matches it has.
     """
@@ -90,13 +101,15 @@ def ranges(values: pa.Array, asked: Sequence[Bound], keys: tuple[_Numbers, _Numb
         >>> between = [Bound("ge", pa.array([2, 9])), Bound("lt", pa.array([4, None]))]
         >>> found = ranges(pa.array([3, None, 2, 4]), between)
         >>> [numbers.tolist() for numbers in found.pairs(9)]
-        [[0, 0], [2, 0]]
+        [[0, 0], [0, 2]]
         >>> found = ranges(pa.array([3, None, 2, 4]), between, (np.array([1, 1, 0, 1]), np.array([1, 1])))
         >>> [numbers.tolist() for numbers in found.pairs(9)]
         [[0], [0]]
     """
     own, *bounds = _comparable([values, *(one.values for one in asked)])
     present = np.flatnonzero(~nulls(values)) if values.null_count else np.arange(len(values))
+    if keys is None and len(bounds[0]) <= _FEW:
+        return _of_few(own[present], present, asked, bounds)
     distinct, ranks = ranked(own[present])
     size = len(asked[0].values)
     first, end = np.zeros(size, np.int64), np.full(size, len(distinct))
@@ -118,10 +131,36 @@ def ranges(values: pa.Array, asked: Sequence[Bound], keys: tuple[_Numbers, _Numb
     return Ranges(present[order], begin, np.maximum(behind - begin, 0))
 
 
+def _of_few(own: _Numbers, rows: _Numbers, asked: Sequence[Bound], bounds: Sequence[_Numbers]) -> Ranges:
+    """Returns the ranges of so few rows that each of another side is sooner compared with them than put in order.
+
+    Args:
+        own: What is compared.
+        rows: The numbers of the rows that have it.
+        asked: With what, by row of the other side.
+        bounds: The same, as numbers that compare with `own`.
+    """
+    found = []
+    for row in range(len(bounds[0])):
+        passes = np.full(len(own), True)
+        for (operation, others, null_passes), bound in zip(asked, bounds, strict=True):
+            if others[row].is_valid:
+                passes &= _COMPARE[operation](own, bound[row])
+            else:
+                passes &= null_passes
+        found.append(rows[passes])
+    counts = np.array([len(one) for one in found], np.int64)
+    return Ranges(np.concatenate([rows[:0], *found]), np.cumsum(counts) - counts, counts)
+
+
 def _comparable(arrays: Sequence[pa.Array]) -> list[_Numbers]:
     """Returns integers that compare as the values of some arrays of one type; those in the places of NULLs are any."""
     if is_stored_as_integer(arrays[0].type):
         return [stored_integers(one) for one in arrays]
+    if pa.types.is_floating(arrays[0].type):
+        bits = [floats_as_bits(one.fill_null(0.0), signs=False).to_numpy().astype(np.int64) for one in arrays]
+        greatest = np.int64(2 ** (arrays[0].type.bit_width - 1) - 1)
+        return [np.where(one < 0, one ^ greatest, one) for one in bits]  # of negative ones the order is the opposite
     together = pa.table({"values": pa.concat_arrays(arrays)})
     (codes,) = CodedRows(together, len(together)).compared
     return np.split(codes, np.cumsum([len(one) for one in arrays])[:-1])
@@ -188,7 +227,8 @@ def compared_pairs(
         of_right = right.has(scalar)
         return ranges(own, bounds, keys if keys is None or not of_right else (keys[1], keys[0])), of_right
 
-    ways = [[way(scalar, asks)] for scalar, asks in asked.items()]
+    by_few = [one for one in asked if keys is None and (left if right.has(one) else right).rows.rows <= _FEW]
+    ways = [[way(scalar, asked[scalar])] for scalar in by_few or asked]
     if not ways:
         return None
     best = min(ways, key=_total)
