@@ -242,8 +242,9 @@ class HotFiles:
             new = {(one.entry, name): one for name, one in columns.items() if (one.entry, name) not in self._handed}
             size = sum(one.bytes for one in new.values())
             if self._bytes_handed + size > budget().mapped_bytes:
-                for address, whole_size in {one.address: one.size for one in self._handed.values()}.items():
-                    let_go(address, whole_size)
+                # Each is held until its turn: where another thread unmaps it, the address may be anybody's by then.
+                for pages in {one.address: one for one in self._handed.values()}.values():
+                    let_go(pages.address, pages.size)
                 self._handed.clear()
                 self._bytes_handed = 0
             self._handed.update((place, one.pages) for place, one in new.items())

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import stat
+import weakref
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -101,6 +102,32 @@ def test_pages_are_let_go_of_once_many_were_looked_at(tmp_path: Path, set_budget
     most = 0
     look_at_all()
     assert table.nbytes < most < 4 * table.nbytes
+
+
+def test_pages_that_another_thread_unmaps_are_mapped_when_they_are_let_go_of(
+    tmp_path: Path, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot = HotFiles(0, DecodedFiles(tmp_path, 10**7))
+
+    def look_at(number: int) -> None:
+        file = HotFile("u1", f"mz_batch={number}/x.parquet", f"{number:032}")
+        assert [Reader().columns(hot, ["k"], file)] == [TABLE.select(["k"])]
+
+    for number in range(3):
+        look_at(number)
+    others = [column for columns in hot._mapped.values() for column in columns.values()]
+    known, let_go_of = [weakref.ref(one.pages) for one in others], list[int]()
+    hot.forget("u1")
+
+    def noted(address: int, _: int) -> None:
+        others.clear()
+        assert address in [pages.address for one in known if (pages := one()) is not None]
+        let_go_of.append(address)
+
+    monkeypatch.setattr("mz_dagster.storage.hot_files.let_go", noted)
+    set_budget(decoded_rows=0, mapped_bytes=0)
+    look_at(3)
+    assert len(set(let_go_of)) >= 3
 
 
 def test_what_is_written_is_not_in_memory_once_more(tmp_path: Path) -> None:
