@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mz_dagster.errors import Error
+from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.statement_parser import parse
@@ -26,6 +27,9 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
     (now,), (then,) = parse(current), parse(wanted)
     assert isinstance(now, CreateTable)
     assert isinstance(then, CreateTable)
+    types = {one.name: one.type for one in now.columns}
+    if not all(_keeps_values(types[one.name], one.type) for one in then.columns if one.name in types):
+        return None
     actions = [*_changes(now, then)]
     if not actions:
         return None
@@ -44,6 +48,21 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
         retain_history_ms=now.retain_history_ms,
     )
     return statement if same_table(text, wanted) else None
+
+
+_WIDER = {
+    Kind.INT2: {Kind.INT4, Kind.INT8},
+    Kind.INT4: {Kind.INT8},
+    Kind.FLOAT4: {Kind.FLOAT8},
+    Kind.VARCHAR: {Kind.TEXT},
+}
+
+
+def _keeps_values(old: ScalarType, new: ScalarType) -> bool:
+    """Returns whether each value of a type is the same one of another."""
+    if new.kind is old.kind is Kind.VARCHAR:
+        return not new.length or (bool(old.length) and new.length >= old.length)
+    return new == old or new.kind in _WIDER.get(old.kind, ())
 
 
 def _changes(now: CreateTable, then: CreateTable) -> Iterator[str]:

@@ -291,6 +291,14 @@ def test_what_reads_the_catalogs_own_relations_is_refused_with_its_line(project:
         assert fault.error.hint is not None
 
 
+def test_a_type_that_may_lose_values_is_refused(project: Project) -> None:
+    write(project.root, w="CREATE TABLE w (a numeric(10, 4));")
+    apply(project)
+    write(project.root, w="CREATE TABLE w (a numeric(10, 1));")
+    (fault,) = preview_changes(project)[0].faults
+    assert 'the definition of table "w" changed' in fault.error.message
+
+
 def test_a_changed_table_is_refused_before_anything_is_done(project: Project) -> None:
     apply(project)
     write(project.root, t="\nCREATE TABLE t (a integer);", m="CREATE VIEW v AS SELECT a FROM t;")
