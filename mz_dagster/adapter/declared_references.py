@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mz_dagster.adapter.bound_tables import note_table
 from mz_dagster.adapter.constraints import Read, Row
+from mz_dagster.adapter.deferred_constraints import DeferredConstraints
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.keeping_references import Matched, check_full, keys_of, violation
 from mz_dagster.adapter.names import Names
@@ -18,7 +19,7 @@ from mz_dagster.formalism import GlobalId
 from mz_dagster.functions import type_name
 from mz_dagster.plan.relation import Constant, Relation
 from mz_dagster.plan.resolver import Item
-from mz_dagster.scalars.types import Column, Kind, RelationType
+from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql import Name
 from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.constraints import bind_matching
@@ -28,6 +29,7 @@ from mz_dagster.sql.errors import (
     DatatypeMismatch,
     InvalidForeignKey,
     InvalidTableDefinition,
+    ObjectInUse,
     UndefinedColumn,
     UndefinedObject,
     UndefinedTable,
@@ -36,8 +38,8 @@ from mz_dagster.sql.errors import (
     suggestion,
 )
 
-#: Kinds of types of which a value that is cast to another is the same, or does not fit.
-_ALIKE = ({Kind.INT2, Kind.INT4, Kind.INT8}, {Kind.TEXT, Kind.VARCHAR})
+_INTEGERS = {Kind.INT2, Kind.INT4, Kind.INT8}
+_TEXTS = {Kind.TEXT, Kind.VARCHAR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +84,9 @@ class DeclaringTable:
 
     def _bound(self, names: Names, key: ForeignKey) -> ForeignKey:
         name, position = Name(key.table, key.offset), key.offset + 1
-        if name.last == self.name and name.parts[:-1] in ((), (self.schema,)):
-            return self._checked(key, SELF, self.name, self.columns, self.keys)
         row = names.find(name)
+        if self._is_named(names, name, row):
+            return self._checked(key, SELF, self.name, self.columns, self.keys)
         if row is None:
             raise UndefinedTable.named(str(name), names.names(), position)
         if row.kind != "table":
@@ -104,6 +106,15 @@ class DeclaringTable:
             )
         keys = constraints_of(row.sql).keys
         return self._checked(key, stands_for(row), name_in_schema(row), row.relation_type, keys)
+
+    def _is_named(self, names: Names, name: Name, found: ObjectRow | None) -> bool:
+        """Returns whether a name is the table's, given what else it denotes before the table is there."""
+        if name.last != self.name or self.is_temporary or len(name.parts) > 1:
+            return name.last == self.name and name.parts[:-1] in ((), (self.schema,))
+        path = names.path()
+        if self.schema not in path or (found is not None and names.is_temporary(found.id)):
+            return False
+        return found is None or path.index(self.schema) <= path.index(found.schema)
 
     def _checked(
         self, key: ForeignKey, parent: str, called: str, columns: RelationType, keys: Sequence[UniqueKey]
@@ -165,6 +176,20 @@ class _Referenced:
         return ()
 
 
+def check_not_pending(references: TableReferences, deferred: DeferredConstraints, row: ObjectRow) -> None:
+    """Returns if no foreign key has been put off whose keys are of a table's rows; raises ObjectInUse if one has."""
+    touched = {(one.child, one.name, one.by_parent) for one in deferred.touched}
+    for link in references:
+        child, name = stands_for(link.child), link.key.name
+        of = {(child, name, False): link.child.id, (child, name, True): link.parent.id}
+        if any(known in touched and id == row.id for known, id in of.items()):
+            raise ObjectInUse(
+                f'cannot ALTER TABLE "{name_in_schema(row)}" because it has pending trigger events',
+                detail=f'Constraint "{name}" is yet to be looked at.',
+                hint="SET CONSTRAINTS ALL IMMEDIATE before it.",
+            )
+
+
 def check_still_referenced(names: Names, row: ObjectRow, altered: AlteredTable, offset: int) -> None:
     """Returns if a table that is altered still has the keys that others refer to, under whatever names.
 
@@ -216,9 +241,9 @@ def _check_cast(
             if other not in altered.casts:
                 continue
             child.check_types(link.key, own, altered.renamed[other], now.columns)
-            before = row.relation_type.columns[row.relation_type.names.index(other)].type.kind
-            after = now.columns.columns[now.columns.names.index(altered.renamed[other])].type.kind
-            if not any({before, after} <= alike for alike in _ALIKE):
+            before = row.relation_type.columns[row.relation_type.names.index(other)].type
+            after = now.columns.columns[now.columns.names.index(altered.renamed[other])].type
+            if not _keeps_values(before, after):
                 raise UnsupportedForm(
                     f'another type of column "{other}", to which "{name_in_schema(link.child)}" refers, '
                     "is not supported",
@@ -226,6 +251,13 @@ def _check_cast(
                     hint=f"ALTER TABLE {name_in_schema(link.child)} DROP CONSTRAINT {link.key.name} first.",
                     position=offset + 1,
                 )
+
+
+def _keeps_values(before: ScalarType, after: ScalarType) -> bool:
+    """Returns whether a value that is cast to another type is the same, or does not fit."""
+    if {before.kind, after.kind} <= _TEXTS:  # what is longer loses spaces, and by USING whatever it has
+        return not after.length or 0 < (before.length or 0) <= after.length
+    return {before.kind, after.kind} <= _INTEGERS
 
 
 def told(link: Link) -> str:
@@ -256,7 +288,8 @@ class NewReferences:
             before = key
             for column in key.columns:
                 before = before.renamed(column, renamed.get(column, column))
-            is_cast = not altered.casts.keys().isdisjoint(before.columns)
+            own = key.referenced if key.parent == SELF else ()
+            is_cast = not altered.casts.keys().isdisjoint((*before.columns, *(renamed.get(one, one) for one in own)))
             parent = TableReferences(names).parent_of(key, row) if key.is_enforced else None
             if parent is not None and (is_cast or replace(before, name="", table=(), offset=0) not in old):
                 links.append(Link(key, row, parent))

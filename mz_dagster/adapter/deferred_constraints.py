@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mz_dagster.sql.declared_keys import ForeignKey
@@ -33,7 +33,7 @@ class DeferredConstraints:
     """What a block is to look at when it commits, and which constraints it says are looked at then.
 
     Attributes:
-        touched: What is to be looked at. What a savepoint has undone since is looked at, too, and is as it was.
+        touched: What is to be looked at.
         said: What SET CONSTRAINTS said of constraints, by the table's and their own name.
         said_of_all: What it said last of all of them, if it did.
     """
@@ -41,6 +41,18 @@ class DeferredConstraints:
     touched: list[TouchedKeys] = field(default_factory=list)
     said: dict[tuple[str, str], bool] = field(default_factory=dict)
     said_of_all: bool | None = None
+
+    def saved(self) -> DeferredConstraints:
+        """Returns what it is now, for a savepoint."""
+        return DeferredConstraints([*self.touched], dict(self.said), self.said_of_all)
+
+    def renamed(self, child: str, old: str, new: str) -> None:
+        """Goes on under another name with a constraint of a table, which is told by what it stands for."""
+        self.touched = [
+            replace(one, name=new) if (one.child, one.name) == (child, old) else one for one in self.touched
+        ]
+        if (child, old) in self.said:
+            self.said[child, new] = self.said.pop((child, old))
 
     def set(self, constraints: Iterable[tuple[str, str]] | None, *, deferred: bool) -> None:
         """Has constraints, or all, be looked at when the block commits, or at the end of each statement."""

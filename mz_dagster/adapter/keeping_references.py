@@ -16,13 +16,13 @@ them after them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from mz_dagster.adapter.bound_tables import note_table
-from mz_dagster.adapter.constraints import Enforcement, hashable_cell, shown
+from mz_dagster.adapter.constraints import Enforcement, hashable_cell, shown, values_of
 from mz_dagster.adapter.deferred_constraints import TouchedKeys
 from mz_dagster.adapter.dml import DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.engine import Engine
@@ -32,13 +32,19 @@ from mz_dagster.adapter.table_references import Link, TableReferences, columns_o
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import CollectionRow, ObjectRow, stands_for
 from mz_dagster.compute import StoredRows
+from mz_dagster.functions import CastContext, Failure, cast
 from mz_dagster.plan.resolver import Item
-from mz_dagster.scalars.types import Column
+from mz_dagster.scalars.scalar import ColumnRef
+from mz_dagster.scalars.types import Column, RelationType
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import MATCHED, OverRows, bind_matching
-from mz_dagster.sql.errors import ForeignKeyViolation, UnsupportedForm
+from mz_dagster.sql.errors import ForeignKeyViolation, ProgramLimitExceeded, UnsupportedForm
 
 Row = tuple[Any, ...]
+
+
+#: How often rows follow others in a statement; where tables refer to each other, keys that are swapped never end.
+_MOST_UPDATES = 1_000
 
 
 class NeedsBlock(Exception):
@@ -60,6 +66,19 @@ class TableChange:
     gone: Sequence[Row]
     new: Sequence[Row]
     is_paired: bool = False
+
+    def keys_lost(self, places: Sequence[int]) -> dict[Row, Row]:
+        """Returns the cells of rows that go in some columns, unless rows that come are equal in them."""
+        left = keys_of(self.new, places)
+        return {known: key for known, key in keys_of(self.gone, places).items() if known not in left}
+
+    def keys_changed(self, places: Sequence[int]) -> dict[Row, Row]:
+        """Returns those of rows that get others there, if it is known which; rows may have theirs instead."""
+        if not self.is_paired:
+            return self.keys_lost(places)
+        pairs = zip(cells_of(self.gone, places), cells_of(self.new, places), strict=True)
+        changed = (old for old, new in pairs if repr(old) != repr(new) and None not in old)
+        return {_known(one, range(len(places))): one for one in changed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +156,7 @@ class References:
             ForeignKeyViolation: A key is broken.
         """
         links = TableReferences(self.names)
-        pending, touched = [change], list[TouchedKeys]()
+        pending, touched, updates = [change], list[TouchedKeys](), 0
         while pending:
             one = pending.pop(0)
             touched += [*self._referring(links, one)]
@@ -145,18 +164,23 @@ class References:
                 if not link.key.is_enforced:
                     continue
                 places = _places(one.table, link.key.referenced)
-                left = keys_of(one.new, places)
-                keys = {known: key for known, key in keys_of(one.gone, places).items() if known not in left}
                 action = link.key.on_update if one.new else link.key.on_delete
+                keys = one.keys_lost(places) if action == "a" else one.keys_changed(places)
                 if not keys:
                     continue
                 if action in ("c", "n"):
                     followed = self._followed(link, one, keys, sets_null=action == "n")
                     pending += [] if followed is None else [followed]
+                    updates += followed is not None and bool(followed.new)
+                    if updates > _MOST_UPDATES:
+                        raise ProgramLimitExceeded(
+                            f"rows followed others whose keys changed more than {_MOST_UPDATES} times",
+                            detail=f'The last were those of table "{name_in_schema(link.child)}".',
+                        )
                     continue
                 found = TouchedKeys(stands_for(link.child), link.key.name, tuple(keys.values()), by_parent=True)
                 if action == "r":
-                    self._check(link, found)
+                    self._check(link, found, anyway=True)
                 else:
                     touched.append(found)
         for each in touched:
@@ -198,11 +222,12 @@ class References:
             else:
                 self._check(link, touched)
 
-    def _check(self, link: Link, touched: TouchedKeys) -> None:
-        """Raises ForeignKeyViolation if a key is broken."""
+    def _check(self, link: Link, touched: TouchedKeys, *, anyway: bool = False) -> None:
+        """Raises ForeignKeyViolation if a key is broken; or if rows refer by it, whatever they refer to."""
         key, keys = link.key, touched.keys
         types = columns_of(link.parent, key.referenced) if touched.by_parent else columns_of(link.child, key.columns)
-        there = {number for (number,) in self._matching(link.parent, key.referenced, keys, types, whole=False)}
+        found = () if anyway else self._matching(link.parent, key.referenced, keys, types, whole=False)
+        there = {number for (number,) in found}
         missing = [one for number, one in enumerate(keys) if number not in there]
         if not missing:
             return
@@ -223,7 +248,8 @@ class References:
         old = [tuple(row) for row in gone]
         new: list[Row] = []
         if change.new or sets_null:
-            by_key = {} if sets_null else self._taking_over(link, change)
+            referred = {known[number] for number, *_ in found}
+            by_key = {} if sets_null else self._taking_over(link, change, referred)
             places = _places(child, link.key.columns)
             for (number, *_), row in zip(found, gone, strict=True):
                 values = (None,) * len(places) if sets_null else by_key[known[number]]
@@ -245,8 +271,8 @@ class References:
         read_and_append(self.block, child.id, decide)
         return TableChange(child, old, new, is_paired=bool(new))
 
-    def _taking_over(self, link: Link, change: TableChange) -> dict[Row, Row]:
-        """Returns what rows have in the place of the keys of others that they take the place of."""
+    def _taking_over(self, link: Link, change: TableChange, keys: Collection[Row]) -> dict[Row, Row]:
+        """Returns what rows that refer to others have in the place of keys of those from here on."""
         if not change.is_paired:
             raise UnsupportedForm(
                 f'ON CONFLICT DO UPDATE of columns that "{name_in_schema(link.child)}" refers to ON UPDATE CASCADE '
@@ -254,10 +280,27 @@ class References:
                 hint="UPDATE the rows in a statement of its own.",
             )
         places = _places(link.parent, link.key.referenced)
-        return {
-            _known(one, places): tuple(other[place] for place in places)
-            for one, other in zip(change.gone, change.new, strict=True)
-        }
+        pairs = zip(cells_of(change.gone, places), cells_of(change.new, places), strict=True)
+        moved = {known: new for old, new in pairs if (known := _known(old, range(len(places)))) in keys}
+        return dict(zip(moved, self._assigned(link, [*moved.values()]), strict=True))
+
+    def _assigned(self, link: Link, keys: Sequence[Row]) -> list[Row]:
+        """Returns keys of the table that is referred to as what columns that refer to it have in their place.
+
+        Raises:
+            DataError: One does not fit.
+        """
+        theirs = RelationType(tuple(columns_of(link.parent, link.key.referenced)))
+        found = [list(one) for one in keys]
+        for place, own in enumerate(columns_of(link.child, link.key.columns)):
+            one = theirs.columns[place]
+            to = cast(one.type, own.type, CastContext.ASSIGNMENT)
+            assert not isinstance(to, Failure), "types that compare are assigned to each other"
+            scalar = to.apply(ColumnRef(place, one.type, one.nullable, one.name))
+            values = values_of(scalar, theirs, keys, partial(self._found, link.child))
+            for row, value in zip(found, values, strict=True):
+                row[place] = value
+        return [*map(tuple, found)]
 
     def _matching(
         self, table: ObjectRow, columns: tuple[str, ...], keys: Sequence[Row], types: Sequence[Column], *, whole: bool
@@ -333,11 +376,16 @@ def _known(row: Row, places: Sequence[int]) -> Row:
 
 def keys_of(rows: Sequence[Row], places: Sequence[int]) -> dict[Row, Row]:
     """Returns the different cells of rows in some columns, where none is NULL, by what is the same of equal ones."""
+    found: dict[Row, Row] = {}
+    for cells in cells_of(rows, places):
+        if None not in cells:
+            found.setdefault(_known(cells, range(len(places))), cells)
+    return found
+
+
+def cells_of(rows: Sequence[Row], places: Sequence[int]) -> Iterator[Row]:
+    """Yields the cells of rows in some columns."""
     if isinstance(rows, StoredRows):
         rows, places = rows.arranged(places), range(len(places))
-    found: dict[Row, Row] = {}
     for row in rows:
-        cells = tuple(row[place] for place in places)
-        if None not in cells:
-            found.setdefault(_known(row, places), cells)
-    return found
+        yield tuple(row[place] for place in places)

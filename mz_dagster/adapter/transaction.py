@@ -147,6 +147,7 @@ class _Savepoint:
     name: str
     written: Mapping[GlobalId, int]
     defined: BlockDefinitions
+    constraints: DeferredConstraints
 
 
 class Transaction:
@@ -511,14 +512,14 @@ class Transaction:
     def save(self, name: str) -> None:
         """Sets a savepoint; one of the same name that is there already is hidden by it."""
         written = {id: len(one.writes) for id, one in self._written.items()}
-        self._savepoints.append(_Savepoint(name, written, self.defined.saved()))
+        self._savepoints.append(_Savepoint(name, written, self.defined.saved(), self.constraints.saved()))
 
     def release(self, name: str) -> None:
         """Forgets a savepoint and those after it; raises `UnknownSavepoint` if there is none."""
         del self._savepoints[self._place(name) :]
 
     def roll_back_to(self, name: str) -> None:
-        """Undoes what was written since a savepoint, which stays; raises `UnknownSavepoint` if there is none."""
+        """Undoes all since a savepoint, which stays; raises `UnknownSavepoint` if there is none."""
         place = self._place(name)
         saved = self._savepoints[place]
         del self._savepoints[place + 1 :]
@@ -526,6 +527,7 @@ class Transaction:
             del one.writes[saved.written.get(id, 0) :]
             self._in_memory.pop(id, None)
         self.defined.restore(saved.defined)
+        self.constraints = saved.constraints.saved()
         self.is_failed = False
 
     def _place(self, name: str) -> int:

@@ -108,6 +108,12 @@ class ColumnUsed(ProgrammingError):
     sqlstate = "2BP01"
 
 
+class ObjectInUse(ProgrammingError):
+    """A table of which something is yet to be looked at."""
+
+    sqlstate = "55006"
+
+
 class WrongColumnState(ProgrammingError):
     """A column that does not get its values as a statement takes it to, or does so already."""
 

@@ -13,11 +13,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from mz_dagster.adapter import Connection
+from mz_dagster.adapter import Connection, keeping_references
 from mz_dagster.adapter.transaction import SerializationFailure
 from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
-from mz_dagster.sql.errors import ForeignKeyViolation
+from mz_dagster.sql.errors import ForeignKeyViolation, ProgramLimitExceeded, UnsupportedForm
 from tests.adapter.outcomes import contents, outcome
 from tests.forks import forks
 from tests.opened import opened
@@ -124,6 +124,51 @@ SCRIPTS = {
         "DELETE FROM w",
         "DELETE FROM t",
     ),
+    "rows that take the keys of others": (
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "INSERT INTO t VALUES (3), (2), (1)",
+        "CREATE TABLE u (a integer REFERENCES t ON UPDATE CASCADE, b integer REFERENCES t ON UPDATE SET NULL, "
+        "c integer CONSTRAINT restrict REFERENCES t ON UPDATE RESTRICT)",
+        "INSERT INTO u VALUES (1, 1), (2, 2), (3, NULL)",
+        "UPDATE t SET id = id + 1",
+        "INSERT INTO u (c) VALUES (3)",
+        "UPDATE t SET id = id + 1",
+        "DROP TABLE t CASCADE",
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "ALTER TABLE u DROP CONSTRAINT restrict",
+        "ALTER TABLE u ADD CONSTRAINT restrict FOREIGN KEY (b) REFERENCES t",
+    ),
+    "columns of other types follow": (
+        "CREATE TABLE t (id bigint PRIMARY KEY, n numeric UNIQUE, v text UNIQUE, d timestamp UNIQUE)",
+        "CREATE TABLE u (id smallint REFERENCES t ON UPDATE CASCADE, n integer REFERENCES t (n) ON UPDATE CASCADE, "
+        "v varchar(2) REFERENCES t (v) ON UPDATE CASCADE, d date REFERENCES t (d) ON UPDATE CASCADE)",
+        "INSERT INTO t VALUES (1, 1.0, 'a', '2020-01-01')",
+        "INSERT INTO u VALUES (1, 1, 'a', '2020-01-01')",
+        "UPDATE t SET id = 100000",
+        "UPDATE t SET id = 7, n = 2.0, v = 'b', d = '2020-01-02'",
+        "UPDATE t SET n = 2.5",
+        "UPDATE t SET v = 'abc'",
+        "UPDATE t SET d = '2020-01-02 01:00'",
+    ),
+    "what is of the same name, or of itself": (
+        "DROP SCHEMA IF EXISTS s CASCADE",
+        "CREATE SCHEMA s",
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "CREATE TABLE s.t (id integer PRIMARY KEY, t integer REFERENCES t)",
+        "INSERT INTO s.t VALUES (1, 1)",
+        "CREATE TABLE s.w (id integer PRIMARY KEY, w integer REFERENCES w)",
+        "DROP SCHEMA s CASCADE",
+        "CREATE TABLE u (n numeric PRIMARY KEY, u numeric REFERENCES u)",
+        "INSERT INTO u VALUES (0.6, 0.60)",
+        "ALTER TABLE u ALTER n TYPE numeric(4,0)",
+    ),
+    "numbers of rows that refer": (
+        "CREATE TABLE t (id integer PRIMARY KEY)",
+        "CREATE TABLE u (id serial, t integer REFERENCES t)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO u VALUES (DEFAULT, 1)",
+        "INSERT INTO u VALUES (DEFAULT, 1)",
+    ),
     "constraints that are deferred": (
         "CREATE TABLE t (id integer PRIMARY KEY)",
         "CREATE TABLE u (id integer REFERENCES t DEFERRABLE INITIALLY DEFERRED, "
@@ -166,6 +211,21 @@ SCRIPTS = {
         "DELETE FROM t",
         "DELETE FROM u",
         "COMMIT",
+        "BEGIN",
+        "INSERT INTO u VALUES (9)",
+        "SAVEPOINT s",
+        "INSERT INTO t VALUES (9)",
+        "SET CONSTRAINTS ALL IMMEDIATE",
+        "ROLLBACK TO s",
+        "COMMIT",
+        "BEGIN",
+        "INSERT INTO u VALUES (9)",
+        "ALTER TABLE u RENAME CONSTRAINT u_id_fkey TO refers",
+        "COMMIT",
+        "BEGIN",
+        "INSERT INTO u VALUES (9)",
+        "ALTER TABLE u ALTER id TYPE numeric",
+        "ROLLBACK",
         "BEGIN",
         "INSERT INTO u VALUES (9)",
         "DROP TABLE t CASCADE",
@@ -285,6 +345,30 @@ def test_catalogs_and_errors_tell_of_them_as_postgres_does(
     sparkless.execute("DROP TABLE c")
     sparkless.execute(str(text))
     assert [sparkless.execute(one).fetchall() for one in QUESTIONS[1:3]] == before
+
+
+def test_what_others_refer_to_keeps_its_values(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TABLE p (v text PRIMARY KEY)")
+    sparkless.execute("CREATE TABLE c (v text REFERENCES p)")
+    sparkless.execute("INSERT INTO p VALUES ('abc')")
+    sparkless.execute("INSERT INTO c VALUES ('abc')")
+    with pytest.raises(UnsupportedForm):
+        sparkless.execute("ALTER TABLE p ALTER v TYPE varchar(2) USING v::varchar(2)")
+    assert sparkless.execute("SELECT v FROM p").fetchall() == [("abc",)]
+
+
+def test_tables_that_refer_to_each_other_do_not_follow_each_other_for_ever(
+    sparkless: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping_references, "_MOST_UPDATES", 3)
+    sparkless.execute("CREATE TABLE p (id integer PRIMARY KEY)")
+    sparkless.execute("CREATE TABLE c (id integer PRIMARY KEY REFERENCES p ON UPDATE CASCADE)")
+    sparkless.execute("INSERT INTO p VALUES (1), (2)")
+    sparkless.execute("INSERT INTO c VALUES (1), (2)")
+    sparkless.execute("UPDATE p SET id = 3 - id")
+    sparkless.execute("ALTER TABLE p ADD FOREIGN KEY (id) REFERENCES c ON UPDATE CASCADE")
+    with pytest.raises(ProgramLimitExceeded):
+        sparkless.execute("UPDATE p SET id = 3 - id")
 
 
 def test_one_that_is_not_enforced_is_shown_and_not_held(sparkless: Connection) -> None:

@@ -16,6 +16,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     "a limit or a number of SQL, PostgreSQL, a type or a file format": (
         "adapter/inspection.py:_AT_THE_END",
         "adapter/introspection/__init__.py:_FIRST_ID",
+        "adapter/keeping_references.py:_MOST_UPDATES",
         "adapter/session_settings.py:_INT4",
         "catalog/contents.py:_MASK",
         "catalog/ticks.py:_LATEST",

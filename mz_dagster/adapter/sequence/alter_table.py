@@ -30,7 +30,12 @@ from mz_dagster.adapter.alter_in_place import (
 )
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement, Read, values_of
-from mz_dagster.adapter.declared_references import DeclaringTable, NewReferences, check_still_referenced
+from mz_dagster.adapter.declared_references import (
+    DeclaringTable,
+    NewReferences,
+    check_not_pending,
+    check_still_referenced,
+)
 from mz_dagster.adapter.definition import typed_columns
 from mz_dagster.adapter.dml import Appender, Autocommit, DecidedWrite, check_not_null, read_and_append
 from mz_dagster.adapter.generated_values import GeneratedValues
@@ -41,7 +46,8 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import refuse_in_block
 from mz_dagster.adapter.sequence_calls import before
-from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
+from mz_dagster.adapter.table_constraints import constraints_of
+from mz_dagster.adapter.table_references import TableReferences
 from mz_dagster.adapter.transaction import Transaction
 from mz_dagster.catalog import (
     COMMENTS,
@@ -116,7 +122,9 @@ def _altered(context: Context, statement: AlterTable) -> None:
     (current,) = parse(row.sql)
     assert isinstance(current, CreateTable)
     types = BoundBefore(names.engine.definitions.as_created(row), names)
-    current = replace(current, columns=typed_columns(current.columns, types)[0], references=foreign_keys_of(row))
+    references = TableReferences(names)
+    held = tuple(one.key for one in references.of(row))
+    current = replace(current, columns=typed_columns(current.columns, types)[0], references=held)
     altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
     if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
         return
@@ -126,8 +134,13 @@ def _altered(context: Context, statement: AlterTable) -> None:
     check_still_referenced(names, row, altered, statement.name.offset)
     alteration = _Alteration(context.peeks, names, row, altered, context.circumstances())
     if block is not None:
+        renamed = [one for one in statement.actions if one.kind == "rename constraint"]
+        if not renamed and statement.actions[0].kind != "rename column":
+            check_not_pending(references, block.constraints, row)
         for sql in alteration.carry_out_in_block(block, current.timeline):
             context.sequence(parse(sql)[0], ())
+        for one in renamed:
+            block.constraints.renamed(stands_for(row), one.column, str(one.new_name))
     elif readers_of(names.engine, row.id):
         alteration.carry_out_in_place(statement, current)
     else:

@@ -12,7 +12,6 @@ from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.copy_to_file import copy_to_file as write_file
 from mz_dagster.adapter.dml import Updates, added, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
-from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.project import FolderNotAllowed
 from mz_dagster.adapter.result import Result
@@ -114,6 +113,7 @@ def _copied(
     circumstances: Circumstances,
 ) -> Result:
     """Appends columns that were read."""
+    looked = writes.looked(row, circumstances, adds=True)
     columns = row.relation_type.columns
     given = dict(zip(names, found, strict=True))
     count = len(found[0]) if found else 0
@@ -130,7 +130,6 @@ def _copied(
         check_not_null(now.shown, statement.table.last, completed)
         return added(completed), completed
 
-    looked = LookedReferences.of(writes.names, row, circumstances, adds=True)
     return writes.changed("COPY", table, [], decide, lambda _: None, enforcement, looked=looked)
 
 

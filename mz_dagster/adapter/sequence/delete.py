@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from mz_dagster.adapter.dml import Updates, removed
-from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.written import Parameters, Row, least_matches, matches_once
@@ -23,6 +22,7 @@ def delete(context: Context, statement: Delete, parameters: Parameters) -> Resul
 def _deleted(context: Context, statement: Delete, parameters: Parameters) -> Result:
     writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
+    looked = writes.looked(row, circumstances, removes=True)
     names = writes.resolver(row)
     bound = bind_delete(statement, row.relation_type, names, params=parameters, circumstances=circumstances)
     plans = [bound.old] if bound.matches is None else [bound.matches, bound.old]
@@ -40,7 +40,6 @@ def _deleted(context: Context, statement: Delete, parameters: Parameters) -> Res
         return removed(rows), _with_joined(rows, [*matches[0]], arity)
 
     returned = partial(writes.returned, statement, row, parameters, circumstances)
-    looked = LookedReferences.of(writes.names, row, circumstances, removes=True)
     return writes.changed("DELETE", table, reading, decide, returned, looked=looked)
 
 

@@ -11,7 +11,6 @@ from mz_dagster.adapter.conflicts import Conflicts
 from mz_dagster.adapter.constraints import Enforcement
 from mz_dagster.adapter.dml import RowUpdate, Updates, added, check_not_null, in_columns
 from mz_dagster.adapter.generated_values import GeneratedValues
-from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.planned_queries import PlannedInsert, QueryKey, with_types
 from mz_dagster.adapter.result import Result
@@ -55,6 +54,7 @@ def _inserted(context: Context, statement: Insert, many: Sequence[Parameters]) -
 
         return writes.changed("INSERT 0", known.table, [], decide_known, lambda _: None)
     row, table = writes.table(statement)
+    looked = writes.looked(row, circumstances, adds=True, removes=statement.conflict is not None)
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
     conflict = None if statement.conflict is None else Conflicts.of(statement, enforcement, many)
     constraints, generate = enforcement.constraints, GeneratedValues.of(writes.engine, enforcement)
@@ -108,7 +108,6 @@ def _inserted(context: Context, statement: Insert, many: Sequence[Parameters]) -
 
     returned = partial(writes.returned, statement, row, many[0] if many else (), circumstances)
     reading += [] if conflict is None else conflict.reads()
-    looked = LookedReferences.of(writes.names, row, circumstances, adds=True, removes=conflict is not None)
     return writes.changed("INSERT 0", table, reading, decide, returned, enforcement, looked=looked)
 
 

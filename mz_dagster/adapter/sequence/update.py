@@ -8,7 +8,6 @@ from functools import partial
 from mz_dagster.adapter.constraints import Enforcement, shown
 from mz_dagster.adapter.dml import ColumnUpdates, Updates, check_not_null
 from mz_dagster.adapter.generated_values import GeneratedValues
-from mz_dagster.adapter.keeping_references import LookedReferences
 from mz_dagster.adapter.names import TargetFirst
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
@@ -34,6 +33,8 @@ def _updated(context: Context, statement: Update, parameters: Parameters) -> Res
     writes, circumstances = context.writes, context.circumstances()
     row, table = writes.table(statement)
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
+    changes = {*enforcement.constraints.computed, *(one.column for one in statement.assignments)}
+    looked = writes.looked(row, circumstances, adds=True, removes=True, changes=sorted(changes))
     bound = bind_update(
         statement,
         row.relation_type,
@@ -67,8 +68,6 @@ def _updated(context: Context, statement: Update, parameters: Parameters) -> Res
         return [(one, -1) for one, _ in pairs] + [(one, 1) for one in new], written
 
     returned = partial(writes.returned, statement, row, parameters, circumstances)
-    changed = {*enforcement.constraints.computed, *(one.column for one in statement.assignments)}
-    looked = LookedReferences.of(writes.names, row, circumstances, adds=True, removes=True, changes=sorted(changed))
     return writes.changed("UPDATE", table, reading, decide, returned, enforcement, looked=looked)
 
 

@@ -84,13 +84,7 @@ class Writes:
             enforcement: What the updates are held against; None if they add no rows.
             looked: Which foreign keys they may break; None if none was looked for, as there is none.
             restarts: Whether the table's sequences begin anew.
-
-        Raises:
-            NeedsBlock: They may break some, and no block is open.
         """
-        block = self.appender if isinstance(self.appender, Transaction) else None
-        if looked is not None and looked.links and block is None:
-            raise NeedsBlock
         result = Result(command)
         changes: Updates = ()
         none_yet = returned([])
@@ -115,11 +109,30 @@ class Writes:
 
         read_and_append(self.appender, table.id, decided)
         if looked is not None and looked.links:
-            assert block is not None, "it is open"
+            assert isinstance(self.appender, Transaction), "it is open"
             row = self.engine.catalog.object(table.id)
-            references = References(self.engine, self.names, self.peeks, block, looked.circumstances)
+            references = References(self.engine, self.names, self.peeks, self.appender, looked.circumstances)
             references.keep(_change(self.names.as_named(row), changes, is_paired=command == "UPDATE"))
         return result
+
+    def looked(
+        self,
+        row: ObjectRow,
+        circumstances: Circumstances,
+        *,
+        adds: bool = False,
+        removes: bool = False,
+        changes: Sequence[str] | None = None,
+    ) -> LookedReferences:
+        """Returns which foreign keys a statement may break, before anything of it is done; see `LookedReferences.of`.
+
+        Raises:
+            NeedsBlock: It may break some, and no block is open.
+        """
+        found = LookedReferences.of(self.names, row, circumstances, adds=adds, removes=removes, changes=changes)
+        if found.links and not isinstance(self.appender, Transaction):
+            raise NeedsBlock
+        return found
 
     def _shown(
         self,
