@@ -67,7 +67,9 @@ def _keeps_values(old: ScalarType, new: ScalarType) -> bool:
 
 def _changes(now: CreateTable, then: CreateTable) -> Iterator[str]:
     """Yields actions; constraints come last, when their columns are there, and go first."""
-    known, wanted = ({key_text(one): one.name for one in each.keys} for each in (now, then))
+    said = {one.name for one in then.keys}
+    held = [one for one in now.keys if not one.is_index or one.name in said]
+    known, wanted = ({key_text(one): one.name for one in keys} for keys in (held, then.keys))
     known |= {check_text(one): one.name for one in now.checks}
     wanted |= {check_text(one): one.name for one in then.checks}
     yield from (f"DROP CONSTRAINT {quoted(name)}" for text, name in known.items() if text not in wanted)

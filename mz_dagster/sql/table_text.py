@@ -7,6 +7,7 @@ the text is what it was made of; expressions stand in it as their user wrote the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
@@ -63,16 +64,24 @@ def table_text(
 def same_table(one: str, other: str) -> bool:
     """Returns whether two definitions of tables say the same, whatever words and constraints of columns they say it by.
 
+    Unique indexes that the first alone has are none of its definition: they were made since, and stay.
+
     Example:
         >>> same_table("CREATE TABLE t (a int PRIMARY KEY)", "CREATE TABLE t (a integer, PRIMARY KEY (a))")
         True
     """
-    return _normal(one) == _normal(other)
+    table, said = _table(one), _table(other)
+    kept = tuple(key for key in table.keys if not key.is_index or key.name in {each.name for each in said.keys})
+    return _normal(replace(table, keys=kept)) == _normal(said)
 
 
-def _normal(text: str) -> str:
+def _table(text: str) -> CreateTable:
     (table,) = parse(text)
     assert isinstance(table, CreateTable)
+    return table
+
+
+def _normal(table: CreateTable) -> str:
     return table_text(
         table.name.last,
         table.columns,

@@ -291,6 +291,15 @@ def test_what_reads_the_catalogs_own_relations_is_refused_with_its_line(project:
         assert fault.error.hint is not None
 
 
+def test_a_unique_index_of_a_session_stays(project: Project) -> None:
+    apply(project)
+    execute(project, "CREATE UNIQUE INDEX i ON t (b)")
+    assert told(apply(project)) == {"t": ("keep", "it is as it was"), "m": ("keep", "it is as it was")}
+    write(project.root, t="CREATE TABLE t (a integer, b text DEFAULT 'x');")
+    change = next(one for one in preview_changes(project)[0].changes if one.name == "t")
+    assert [one.text for one in change.alterations] == ["ALTER TABLE t ALTER COLUMN b SET DEFAULT 'x'"]
+
+
 def test_a_type_that_may_lose_values_is_refused(project: Project) -> None:
     write(project.root, w="CREATE TABLE w (a numeric(10, 4));")
     apply(project)
