@@ -131,7 +131,10 @@ class HotFiles:
         return self._bytes
 
     def keep(self, file: HotFile, stored: pa.Table) -> None:
-        """Keeps a file that this process has just written, in the form in which it is stored."""
+        """Keeps a file that this process has just written: in the form in which it is stored, in the order of its rows.
+
+        What is decoded of it later, and the orders that are kept for other processes, are of the same rows.
+        """
         with self._lock:
             self._ask(file)
         self._put(file, _compacted(stored), self._requests, on_disk=False)
@@ -264,7 +267,8 @@ class HotFiles:
             kept: Columns of it, the key among them.
             key: The column, whose values Python orders as Arrow does.
         """
-        by_key, numbers = f"{key} in order", f"rows by {key}"  # no column of a shard is called so
+        # No column of a shard is called so. What earlier releases called "in order" may be the order of other rows.
+        by_key, numbers = f"{key} in its order", f"places by {key}"
         found = self._found(file, (by_key, numbers), len(kept))
         if by_key not in found or numbers not in found:
             column = kept.column(key)

@@ -621,9 +621,12 @@ class LocalShards:
         with self.draft(collection) as draft, self.place.drafted(shard, draft, is_newest=is_newest) as table:
             if table is None:
                 raise FileNotFoundError("there is no table")
+            data = data.combine_chunks()
             _add(table, data)
             stats = settled_stats(self.place, shard, draft, table, batch, interval)
-        if stats.file_list is not None and len(stats.file_list) == 1 and stats.rows == len(data):
+        # Several pieces are written in any order; what is kept has the rows of the file, in its order.
+        is_one_piece = all(one.num_chunks <= 1 for one in data.columns)
+        if is_one_piece and stats.file_list is not None and len(stats.file_list) == 1 and stats.rows == len(data):
             (file,) = stats.file_list
             if file.hash is not None:
                 self._hot.keep(HotFile(shard, file.path, file.hash), data.drop_columns([BATCH, BUCKET]))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mz_dagster.catalog import BatchId
@@ -282,6 +283,19 @@ def test_what_is_deleted_is_forgotten(tmp_path: Path) -> None:
     assert [one.parent.name for one in entries(folder)] == ["mz_batch=2"]
     shards.destroy(row.shard)
     assert entries(folder) == []
+
+
+def test_what_is_kept_of_a_file_that_was_written_is_in_the_order_of_its_rows(tmp_path: Path) -> None:
+    """The writer takes the pieces of a table in any order; orders of the rows are kept for who decodes the file."""
+    row, shards = collection(COLUMNS), LocalShards(tmp_path)
+    for number in range(1, 9):
+        pieces = [update_table(COLUMNS, [((n, None, None, None, None), 1, 1, None)] * (n + 1)) for n in range(7)]
+        batch = listed(number, shards.append(row, BatchId(number), pa.concat_tables(pieces)))
+        (file,) = batch.stats.file_list or ()
+        kept = shards._hot.columns(HotFile(row.shard, file.path, file.hash), batch.stats.rows, ["k"], Reader())
+        assert kept is not None
+        stored = pq.read_table(shards.path(row) / file.path, columns=["k"], partitioning=None)
+        assert kept.column("k").to_pylist() == stored.column("k").to_pylist()
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(one, marks=pytest.mark.deep) for one in (2, 3))])
