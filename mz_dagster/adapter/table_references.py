@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.table_constraints import foreign_keys_of
@@ -42,15 +43,28 @@ class Link:
 
 
 class TableReferences:
-    """The foreign keys of the tables that a session sees, as they are when this is made.
+    """The foreign keys of the tables that a session sees, as they are when they are first asked for.
+
+    Where no table has ever referred to another, the tables are not looked at: a process that has just begun would read
+    all of the catalog to write a row.
 
     Args:
         names: What names denote in it.
     """
 
     def __init__(self, names: Names) -> None:
-        self._tables = [*names.tables()]
-        self._referring = [one for one in self._tables if one.options.get(REFERENCES)]
+        self._names = names
+
+    @cached_property
+    def _tables(self) -> list[ObjectRow]:
+        return [*self._names.tables()]
+
+    @cached_property
+    def _referring(self) -> list[ObjectRow]:
+        """The tables that refer to others; those that the session's block has made are not counted yet."""
+        block = self._names.block()
+        is_any = self._names.engine.catalog.number_of_references() or (block is not None and block.named)
+        return [one for one in self._tables if one.options.get(REFERENCES)] if is_any else []
 
     def __iter__(self) -> Iterator[Link]:
         """Yields all of them."""
