@@ -37,7 +37,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from mz_dagster.budget import budget
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchStats, CollectionRow
-from mz_dagster.errors import DamageError
+from mz_dagster.errors import DamageError, InternalError
 from mz_dagster.progress import advance
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import Column
@@ -312,7 +312,10 @@ class LocalShards:
                 inputs = stored_names(by.inputs, collection.columns)
                 names = [name for name in dict.fromkeys([*inputs, *missing]) if name != by.column]
                 stored = decoded_whole(one, names)
-                numbers = by.compute(whole(stored.select(inputs), collection.columns).select(by.inputs))
+                try:
+                    numbers = by.compute(whole(stored.select(inputs), collection.columns).select(by.inputs))
+                except pa.ArrowException as error:  # which is no damage of the file
+                    raise InternalError(f"a key of {', '.join(by.inputs)} is not computed: {error}") from error
                 return stored.append_column(by.column, numbers).select(missing)
 
             added = schema.append(pa.field(by.column, by.values.type))

@@ -145,7 +145,8 @@ class KeyValues(NamedTuple):
 
     def closer_in(self, found: int) -> ComputedKey | None:
         """Returns by what to look instead, if it is known, where these values are those of so many rows of a file."""
-        return None if self.closer is None or found < budget().ordered_rows else self.closer()
+        is_many = found >= max(budget().ordered_rows, 2 * _ROWS_OF_A_KEY * len(self.values))
+        return self.closer() if is_many and self.closer is not None else None
 
     def places_in(self, order: Ordered) -> pa.Array:
         """Returns the places of the rows that have one, given the order of a file's rows by the column."""

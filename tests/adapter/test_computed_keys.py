@@ -92,7 +92,13 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(
-    ("decoded_rows", "views"), [(0, list(VIEWS)), (10**9, list(VIEWS)[:3])], ids=["on disk", "in memory"]
+    ("decoded_rows", "views"),
+    [
+        (0, list(VIEWS)[::2]),
+        pytest.param(0, list(VIEWS), marks=pytest.mark.deep),
+        pytest.param(10**9, list(VIEWS), marks=pytest.mark.deep),
+    ],
+    ids=["on disk", "all on disk", "all in memory"],
 )
 def test_a_step_evaluates_no_key_of_what_it_has_met(
     tmp_path: Path, set_budget: SetBudget, evaluated: list[tuple[int, str]], decoded_rows: int, views: list[str]

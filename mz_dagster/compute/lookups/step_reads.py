@@ -294,7 +294,7 @@ class StepReads:
         """Returns what `find` does, as `read_table`; None if the files that may hold the keys have too much.
 
         That is more cells to decode than `Budget.decoded_cells`. What `closer` returns finds fewer rows than the values
-        of one column that are integers, if there is such a column.
+        of one column that are integers, if there is such a column, and perhaps some without the keys.
         """
         row, batches = self._rows[id], self._listed(id, None, upper)
         _, chosen = self._chosen(row, batches, keys, where, here=True)

@@ -26,7 +26,7 @@ public class Jdbc {
       step("batch", () -> { PreparedStatement q = c.prepareStatement("INSERT INTO j (a, c) VALUES (?, ?)"); for (int i = 0; i < 5; i++) { q.setInt(1, i); q.setString(2, "b" + i); q.addBatch(); } return Arrays.toString(q.executeBatch()); });
       step("select", () -> rows(s.executeQuery("SELECT * FROM j ORDER BY id LIMIT 2")));
       step("repeat", () -> { PreparedStatement q = c.prepareStatement("SELECT id, b, d, f, h, i, j, k, g FROM j WHERE id = ?"); Object r = null; for (int i = 0; i < 8; i++) { q.setInt(1, 1); r = rows(q.executeQuery()); } return r; });
-      step("fetch size", () -> { c.setAutoCommit(false); Statement q = c.createStatement(); q.setFetchSize(2); Object r = rows(q.executeQuery("SELECT id FROM j")); c.commit(); c.setAutoCommit(true); return r; });
+      step("fetch size", () -> { c.setAutoCommit(false); Statement q = c.createStatement(); q.setFetchSize(2); Object r = rows(q.executeQuery("SELECT id FROM j ORDER BY id")); c.commit(); c.setAutoCommit(true); return r; });
       step("savepoint", () -> { c.setAutoCommit(false); Savepoint v = c.setSavepoint(); s.executeUpdate("DELETE FROM j"); c.rollback(v); c.commit(); c.setAutoCommit(true); return rows(s.executeQuery("SELECT count(*) FROM j")); });
       step("level", () -> { c.setTransactionIsolation(Connection.TRANSACTION_SERIALIZABLE); int l = c.getTransactionIsolation(); c.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED); return l; });
       step("readonly", () -> { c.setReadOnly(true); c.setAutoCommit(false); Object r = rows(s.executeQuery("SELECT 1")); c.commit(); c.setAutoCommit(true); c.setReadOnly(false); return r; });
