@@ -278,18 +278,9 @@ def _create_index(cursor: TokenCursor, common: Common) -> CreateIndex:
     name, on, if_not_exists = _index_and_relation(cursor)
     if not cursor.current.is_symbol("("):
         return CreateIndex(*common, name, on, (), if_not_exists)
-    opening = cursor.at
-    try:
-        columns = _index_columns(cursor)
-    except InvalidSyntax as error:
-        cursor.at = opening
-        cursor.skip_balanced()
-        raise UnsupportedForm(
-            "an index on an expression is not supported",
-            detail="The key of an index is a list of columns.",
-            hint="Add the expression to the view as a column.",
-            position=error.position,
-        ) from None
+    columns = _index_columns(
+        cursor, "an index", "The key of an index is a list of columns.", "Add the expression to the view as a column."
+    )
     if cursor.sees("where"):
         raise cursor.refuse("an index on some rows", "An index holds all.", "Index a view of those: ... WHERE ...")
     if cursor.sees("with"):
@@ -313,19 +304,13 @@ def _index_and_relation(cursor: TokenCursor) -> tuple[Name | None, Name, bool]:
 
 def _create_unique_index(cursor: TokenCursor, common: Common) -> CreateUniqueIndex:
     name, on, if_not_exists = _index_and_relation(cursor)
-    opening = cursor.at
-    try:
-        columns = _index_columns(cursor)
-    except InvalidSyntax as error:
-        cursor.at = opening
-        cursor.skip_balanced()
-        raise UnsupportedForm(
-            "a unique index on an expression is not supported",
-            detail="Its key is a list of columns.",
-            hint="Add a column that is computed: ALTER TABLE t ADD COLUMN lower_email text "
-            "GENERATED ALWAYS AS (lower(email)) STORED UNIQUE.",
-            position=error.position,
-        ) from None
+    columns = _index_columns(
+        cursor,
+        "a unique index",
+        "Its key is a list of columns.",
+        "Add a column that is computed: ALTER TABLE t ADD COLUMN lower_email text "
+        "GENERATED ALWAYS AS (lower(email)) STORED UNIQUE.",
+    )
     if cursor.accepts("nulls"):
         if cursor.sees("not"):
             raise cursor.refuse("NULLS NOT DISTINCT", "Rows with a NULL in a key are all different.")
@@ -342,7 +327,24 @@ def _create_unique_index(cursor: TokenCursor, common: Common) -> CreateUniqueInd
     return CreateUniqueIndex(*common, name, on, columns, if_not_exists)
 
 
-def _index_columns(cursor: TokenCursor) -> tuple[str, ...]:
+def _index_columns(cursor: TokenCursor, what: str, detail: str, hint: str) -> tuple[str, ...]:
+    """Moves past the columns of an index.
+
+    Raises:
+        UnsupportedForm: One is an expression; which index it is of, why, and what to do, are given.
+    """
+    opening = cursor.at
+    try:
+        return _named_columns(cursor)
+    except InvalidSyntax as error:
+        cursor.at = opening
+        cursor.skip_balanced()
+        raise UnsupportedForm(
+            f"{what} on an expression is not supported", detail=detail, hint=hint, position=error.position
+        ) from None
+
+
+def _named_columns(cursor: TokenCursor) -> tuple[str, ...]:
     """Moves past `(name [pattern_ops] [ASC | DESC] [NULLS FIRST | LAST], ...)`.
 
     An index is looked up in, whatever its order: texts, too, are equal by their bytes to every class of operators.

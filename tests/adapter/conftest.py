@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection, Engine, Isolation, Project
 from mz_dagster.storage.spark import SparkConfig
 from tests.adapter.evaluated import evaluate_peeks
+from tests.postgres_server import Postgres
 from tests.sparkless import refuse_spark
 
 
@@ -39,4 +42,13 @@ def evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conne
     """A connection to a new embedded project that starts no Spark: what it reads is evaluated naively."""
     evaluate_peeks(monkeypatch)
     with Connection(Engine(Project.load(tmp_path)), Isolation.STRICT_SERIALIZABLE) as opened:
+        yield opened
+
+
+@pytest.fixture
+def theirs(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to PostgreSQL, whose schema `public` is empty."""
+    with postgres.connect() as opened:
+        opened.prepare_threshold = None
+        opened.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
         yield opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import psycopg
@@ -27,3 +28,10 @@ def contents(connection: Any, table: str) -> list[str] | str:
         return sorted(repr(dict(zip(names, row, strict=True))) for row in cursor.fetchall())
     except (Error, psycopg.Error) as error:
         return error.sqlstate or ""
+
+
+def compare(ours: Any, theirs: Any, statements: Iterable[str]) -> None:
+    """Executes statements here and in PostgreSQL, and holds each one's outcome, and two tables behind it, equal."""
+    for statement in statements:
+        found = outcome(ours, statement), contents(ours, "t"), contents(ours, "u")
+        assert found == (outcome(theirs, statement), contents(theirs, "t"), contents(theirs, "u")), statement

@@ -18,10 +18,9 @@ from mz_dagster.adapter.transaction import SerializationFailure
 from mz_dagster.errors import Error
 from mz_dagster.fail_point import VARIABLE
 from mz_dagster.sql.errors import ForeignKeyViolation, ProgramLimitExceeded, UnsupportedForm
-from tests.adapter.outcomes import contents, outcome
+from tests.adapter.outcomes import compare, outcome
 from tests.forks import forks
 from tests.opened import opened
-from tests.postgres_server import Postgres
 
 #: Scripts of statements; each is run on an empty database, and what is left of `t` and `u` is compared after each.
 SCRIPTS = {
@@ -266,21 +265,11 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture
-def theirs(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
-    with postgres.connect() as opened:
-        opened.prepare_threshold = None
-        opened.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        yield opened
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_rows_refer_to_others_as_in_postgres(
     theirs: psycopg.Connection[Any], sparkless: Connection, script: str
 ) -> None:
-    for statement in SCRIPTS[script]:
-        found = outcome(sparkless, statement), contents(sparkless, "t"), contents(sparkless, "u")
-        assert found == (outcome(theirs, statement), contents(theirs, "t"), contents(theirs, "u")), statement
+    compare(sparkless, theirs, SCRIPTS[script])
 
 
 TABLES = (

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection
-from tests.adapter.outcomes import contents, outcome
-from tests.postgres_server import Postgres
+from tests.adapter.outcomes import compare
 
 #: Scripts of statements; each is run on an empty database, and what is left of `t` and `u` is compared after each.
 SCRIPTS = {
@@ -302,18 +300,8 @@ SCRIPTS = {
 }
 
 
-@pytest.fixture
-def theirs(postgres: Postgres) -> Iterator[psycopg.Connection[Any]]:
-    with postgres.connect() as opened:
-        opened.prepare_threshold = None
-        opened.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
-        yield opened
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_tables_are_made_and_changed_as_in_postgres(
     theirs: psycopg.Connection[Any], evaluated: Connection, script: str
 ) -> None:
-    for statement in SCRIPTS[script]:
-        found = outcome(evaluated, statement), contents(evaluated, "t"), contents(evaluated, "u")
-        assert found == (outcome(theirs, statement), contents(theirs, "t"), contents(theirs, "u")), statement
+    compare(evaluated, theirs, SCRIPTS[script])

@@ -110,9 +110,7 @@ class CodedRows:
         values = column.fill_null(0.0).to_numpy(zero_copy_only=False)
         values = np.where(np.isnan(values), values.dtype.type(np.nan), values)
         bits = values.view(f"i{values.itemsize}")
-        # The bits of negative numbers have the opposite order.
-        ordered = np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)
-        known = ordered[is_known]
+        known = in_order_of_floats(bits)[is_known]
         has_signs = bool((known == _MINUS_ZERO).any())
         if has_signs:
             known = np.append(known, known.dtype.type(0))
@@ -123,8 +121,7 @@ class CodedRows:
         if has_signs:
             equal = np.arange(len(distinct))
             equal[np.searchsorted(distinct, _MINUS_ZERO)] += 1
-        bits = np.where(distinct < 0, distinct ^ np.iinfo(distinct.dtype).max, distinct)
-        self._add(pa.array(bits.view(values.dtype)), found, equal)
+        self._add(pa.array(in_order_of_floats(distinct).view(values.dtype)), found, equal)
 
     def _add_nested(self, column: pa.Array) -> None:
         count = len(column)
@@ -281,3 +278,17 @@ def _signs(cell: Any) -> Iterable[bool]:
     elif isinstance(cell, list | dict):
         for one in cell.values() if isinstance(cell, dict) else cell:
             yield from _signs(one)
+
+
+def in_order_of_floats(bits: NDArray[Any]) -> NDArray[Any]:
+    """Returns integers that have the order of the floats whose bits are given, or the bits of those that do.
+
+    Those of negative floats have the opposite order.
+
+    Example:
+        >>> bits = np.array([-2.0, -1.0, 0.0, 1.5]).view(np.int64)
+        >>> ordered = in_order_of_floats(bits)
+        >>> bool((np.diff(ordered) > 0).all()), in_order_of_floats(ordered).tolist() == bits.tolist()
+        (True, True)
+    """
+    return np.where(bits < 0, bits ^ np.iinfo(bits.dtype).max, bits)

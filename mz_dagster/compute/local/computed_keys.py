@@ -12,7 +12,7 @@ that it reads, and the release, whose functions they are.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from mz_dagster.catalog import in_shard
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.plan.physical import Linear, Physical, ReadCollection
+from mz_dagster.plan.rewriting import moved
 from mz_dagster.scalars.scalar import Scalar, columns_of, rewrite, walk
 from mz_dagster.scalars.types import Column, Kind, ScalarType
 from mz_dagster.storage.arrow_schema import arrow_type
@@ -91,7 +92,7 @@ def _over_collection(
     if not isinstance(node, Linear):
         return (), tuple(scalars)
     mfp = node.mfp
-    own = tuple(rewrite(one, lambda ref: replace(ref, position=mfp.projection[ref.position])) for one in scalars)
+    own = tuple(moved(one, dict(enumerate(mfp.projection))) for one in scalars)
     read = frozenset[int]().union(*map(columns_of, own))
     mapped = [one for kind, one in mfp.steps if kind == "map"]
     maps = list[tuple[int, Scalar]]()
@@ -142,6 +143,5 @@ def _is_hashed(type_: ScalarType) -> bool:
 
 def _has_enumeration(type_: ScalarType) -> bool:
     """Returns whether values of a type are labels, which may become others."""
-    parts: Collection[ScalarType] = [one for _, one in type_.fields]
-    parts = [*parts, *([type_.element] if type_.element is not None else [])]
+    parts = [*(one for _, one in type_.fields), *([type_.element] if type_.element is not None else [])]
     return type_.enumeration is not None or any(map(_has_enumeration, parts))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.budget import budget
 from mz_dagster.compute.algebra.evaluable import is_exact_in_python
-from mz_dagster.compute.local.coded_rows import CodedRows
+from mz_dagster.compute.local.coded_rows import CodedRows, in_order_of_floats
 from mz_dagster.compute.local.expressions import RowBatch, evaluated
 from mz_dagster.compute.local.expressions.numbers import nulls
 from mz_dagster.compute.local.matching import RowPairs, spans
@@ -158,9 +158,8 @@ def _comparable(arrays: Sequence[pa.Array]) -> list[_Numbers]:
     if is_stored_as_integer(arrays[0].type):
         return [stored_integers(one) for one in arrays]
     if pa.types.is_floating(arrays[0].type):
-        bits = [floats_as_bits(one.fill_null(0.0), signs=False).to_numpy().astype(np.int64) for one in arrays]
-        greatest = np.int64(2 ** (arrays[0].type.bit_width - 1) - 1)
-        return [np.where(one < 0, one ^ greatest, one) for one in bits]  # of negative ones the order is the opposite
+        bits = (floats_as_bits(one.fill_null(0.0), signs=False).to_numpy() for one in arrays)
+        return [in_order_of_floats(one).astype(np.int64) for one in bits]
     together = pa.table({"values": pa.concat_arrays(arrays)})
     (codes,) = CodedRows(together, len(together)).compared
     return np.split(codes, np.cumsum([len(one) for one in arrays])[:-1])

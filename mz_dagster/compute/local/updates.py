@@ -10,8 +10,7 @@ joins of a step ask for alike, as `common_lookups` has it; the files of the keys
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import and_, ge, gt, le, lt
 from typing import Any
 
@@ -47,8 +46,8 @@ from mz_dagster.plan.physical import (
     UnionAll,
     identity,
 )
-from mz_dagster.plan.rewriting import can_fail, reference
-from mz_dagster.scalars.scalar import Scalar, columns_of, rewrite
+from mz_dagster.plan.rewriting import can_fail, moved, reference
+from mz_dagster.scalars.scalar import Scalar, columns_of
 from mz_dagster.storage.numerics import stored_value
 from mz_dagster.storage.plain_cells import stored_cells
 
@@ -186,7 +185,7 @@ class UpdateOperators(LocalOperators):
             if shared is not None:
                 return self._over(node, shared)
         is_told = len(scalars) == 1 and keys.values is not None
-        closer = None if is_told else partial(computed_key, node, scalars)
+        closer = None if is_told else cache(partial(computed_key, node, scalars))  # which each file may ask
         found = self._reads.find_table(read.id, self._upper, keys, used_columns(node), read.where, closer)
         if found is not None:
             return self._over(node, found.rename_columns(plan_schema(read).names))
@@ -245,7 +244,7 @@ def _passed(scalar: Scalar, passes: Callable[[int], int | None]) -> Scalar | Non
     places = {position: place for position in columns_of(scalar) if (place := passes(position)) is not None}
     if len(places) < len(columns_of(scalar)):
         return None
-    return rewrite(scalar, lambda ref: replace(ref, position=places[ref.position]))
+    return moved(scalar, places)
 
 
 def _may_fail(node: Physical) -> bool:
