@@ -83,18 +83,18 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class LookedReferences:
-    """Which foreign keys a statement may break.
+    """Whether a statement may break foreign keys.
 
     Attributes:
         number: How often tables had come to refer to others before that was looked (`ReadSet.references`); None of one
             that takes no rows away.
         circumstances: When and by whom it is executed.
-        links: They.
+        may_break: Whether it may.
     """
 
     number: int | None
     circumstances: Circumstances
-    links: tuple[Link, ...] = ()
+    may_break: bool = False
 
     @classmethod
     def of(
@@ -107,7 +107,7 @@ class LookedReferences:
         removes: bool = False,
         changes: Sequence[str] | None = None,
     ) -> LookedReferences:
-        """Returns those of a statement that writes a table.
+        """Returns that of a statement that writes a table.
 
         Args:
             names: What names denote in its session.
@@ -118,13 +118,10 @@ class LookedReferences:
             changes: The columns of which alone rows get others; None if rows come or go.
         """
         number = names.engine.catalog.number_of_references() if removes else None
-        found = []
-        for one in TableReferences(names):
-            refers = adds and one.child.id == table.id and _meet(changes, one.key.columns)
-            is_referred_to = removes and one.parent.id == table.id and _meet(changes, one.key.referenced)
-            if one.key.is_enforced and (refers or is_referred_to):
-                found.append(one)
-        return cls(number, circumstances, tuple(found))
+        links = TableReferences(names)
+        own = [one for one in links.of(table) if _meet(changes, one.key.columns)] if adds else []
+        others = [one for one in links.to(table) if _meet(changes, one.key.referenced)] if removes else []
+        return cls(number, circumstances, any(one.key.is_enforced for one in (*own, *others)))
 
 
 def _meet(changes: Sequence[str] | None, columns: Sequence[str]) -> bool:
@@ -214,9 +211,7 @@ class References:
                 self._check_or_defer(links, each, at_commit=at_commit)
 
     def _check_or_defer(self, links: TableReferences, touched: TouchedKeys, *, at_commit: bool = False) -> None:
-        for link in links:
-            if (stands_for(link.child), link.key.name) != (touched.child, touched.name):
-                continue
+        for link in links.named(touched.child, touched.name):
             if not at_commit and self.block.constraints.is_deferred(touched.child, link.key):
                 self.block.constraints.touched.append(touched)
             else:

@@ -327,15 +327,12 @@ class Names:
 
     def objects(self, kind: str | None = None) -> Iterator[ObjectRow]:
         """Yields all objects that have names for the session, of one kind if given."""
-        block = self.block()
-        for row in map(self.as_named, self.engine.catalog.objects(kind)):
-            if row.name is not None and row.kind != "schema" and not (block is not None and block.is_gone(row.id)):
-                yield row
+        return (row for row in self.named(self.engine.catalog.objects(kind)) if row.kind != "schema")
 
-    def tables(self) -> Iterator[ObjectRow]:
-        """Yields the tables that have names for the session, each under that, of what this process knows by now."""
+    def named(self, rows: Iterable[ObjectRow | None]) -> Iterator[ObjectRow]:
+        """Yields those of some objects that are there and have names for the session, each under that."""
         block = self.block()
-        for row in map(self.as_named, self.engine.catalog.state().objects("table")):
+        for row in (self.as_named(one) for one in rows if one is not None):
             if row.name is not None and not (block is not None and block.is_gone(row.id)):
                 yield row
 

@@ -5,13 +5,15 @@ A foreign key is one as long as its other table, and that table's columns, are t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.table_constraints import foreign_keys_of
-from mz_dagster.catalog import REFERENCES, ObjectRow, stands_for
+from mz_dagster.catalog import CatalogState, ObjectRow, stands_for
+from mz_dagster.formalism import GlobalId
 from mz_dagster.scalars.types import Column
 from mz_dagster.sql.declared_keys import SELF, ForeignKey
 from mz_dagster.sql.schemas import last_of
@@ -56,37 +58,48 @@ class TableReferences:
         self._names = names
 
     @cached_property
-    def _tables(self) -> list[ObjectRow]:
-        return [*self._names.tables()]
+    def _state(self) -> CatalogState:
+        return self._names.engine.catalog.state()
 
     @cached_property
-    def _referring(self) -> list[ObjectRow]:
-        """The tables that refer to others; those that the session's block has made are not counted yet."""
+    def _is_any(self) -> bool:
+        """Whether there may be some; those of tables that the session's block has made are not counted yet."""
         block = self._names.block()
-        is_any = self._names.engine.catalog.number_of_references() or (block is not None and block.named)
-        return [one for one in self._tables if one.options.get(REFERENCES)] if is_any else []
+        return bool(self._names.engine.catalog.number_of_references() or (block is not None and block.named))
+
+    def _seen(self, ids: Iterable[GlobalId]) -> Iterator[ObjectRow]:
+        """Yields those of some tables that the session sees."""
+        return self._names.named(map(self._state.object, ids))
 
     def __iter__(self) -> Iterator[Link]:
         """Yields all of them."""
-        if not self._referring:
-            return
-        standing = {stands_for(one): one for one in self._tables}
-        for child in self._referring:
-            for key in foreign_keys_of(child):
-                parent = child if key.parent == SELF else standing.get(key.parent)
-                if parent is not None and set(key.referenced) <= set(parent.relation_type.names):
-                    yield Link(key, child, parent)
+        if self._is_any:
+            referring = self._state.referring.values()
+            for child in self._seen(dict.fromkeys(chain.from_iterable(referring))):
+                yield from self.of(child)
 
     def parent_of(self, key: ForeignKey, child: ObjectRow) -> ObjectRow | None:
         """Returns the table that a foreign key refers to; None if that is dropped."""
-        if key.parent == SELF:
-            return child
-        return next((one for one in self._tables if stands_for(one) == key.parent), None)
+        return child if key.parent == SELF else next(self._seen(self._state.standing(key.parent)), None)
 
     def of(self, table: ObjectRow) -> list[Link]:
         """Returns those that a table declares."""
-        return [one for one in self if one.child.id == table.id]
+        parents = ((key, self.parent_of(key, table)) for key in foreign_keys_of(table))
+        return [
+            Link(key, table, parent)
+            for key, parent in parents
+            if parent is not None and set(key.referenced) <= set(parent.relation_type.names)
+        ]
+
+    def named(self, child: str, name: str) -> list[Link]:
+        """Returns the one that a table declares under a name, if it is there; the table is told by what it stands for."""
+        children = self._seen(self._state.standing(child))
+        return [link for one in children for link in self.of(one) if link.key.name == name]
 
     def to(self, table: ObjectRow) -> list[Link]:
         """Returns those that refer to a table's rows, its own among them."""
-        return [one for one in self if one.parent.id == table.id]
+        if not self._is_any:
+            return []
+        others = self._seen(self._state.referring.get(stands_for(table), ()))
+        children = [table, *(one for one in others if one.id != table.id)]
+        return [link for one in children for link in self.of(one) if link.parent.id == table.id]

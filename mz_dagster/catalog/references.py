@@ -38,6 +38,11 @@ def stands_for(row: ObjectRow) -> str:
     return str(row.options.get(STANDS_FOR, row.id))
 
 
+def parents_of(row: ObjectRow) -> list[str]:
+    """Returns by what the foreign keys of a table tell the tables that they refer to, each once."""
+    return [*dict.fromkeys(str(one["parent"]) for one in row.options.get(REFERENCES, ()))]
+
+
 def number_of_references(connection: Connection) -> int:
     """Returns how often a table came to refer to another, as far as others see."""
     found: int = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == _COUNTER)).scalar_one()

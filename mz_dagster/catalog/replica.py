@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select
 
@@ -36,10 +36,13 @@ from mz_dagster.catalog.database import Database, Transactions, recalled
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
 from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice, summed_frontiers
 from mz_dagster.catalog.objects import dependencies_of, object_of, objects_query
+from mz_dagster.catalog.references import REFERENCES, STANDS_FOR, parents_of, stands_for
 from mz_dagster.catalog.rows import CollectionRow, ObjectRow
 from mz_dagster.catalog.schema import CHANGED, COLLECTION, OBJECT
 from mz_dagster.catalog.timelines import lattice_of, timeline_row
 from mz_dagster.formalism import Antichain, GlobalId
+
+_Key = TypeVar("_Key", bound=str)
 
 #: More rows than these are not asked for one by one: a statement names so many ids at most.
 _PORTION = 500
@@ -130,6 +133,16 @@ class _Links:
     def indexes(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         return self._depending(id for id, one in self._known.items() if one.object_row.kind == "index")
 
+    @cached_property
+    def referring(self) -> Mapping[str, tuple[GlobalId, ...]]:
+        rows = ((id, one.object) for id, one in self._known.items() if f'"{REFERENCES}"' in one.object_row.options)
+        return _grouped((parent, id) for id, row in rows for parent in parents_of(row))
+
+    @cached_property
+    def standing(self) -> Mapping[str, tuple[GlobalId, ...]]:
+        rows = ((id, one.object) for id, one in self._known.items() if f'"{STANDS_FOR}"' in one.object_row.options)
+        return _grouped((stands_for(row), id) for id, row in rows)
+
     def _depending(self, ids: Iterable[GlobalId]) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         return _grouped((on, id) for id in ids for on in dict.fromkeys(self._known[id].dependencies.values()))
 
@@ -214,6 +227,16 @@ class CatalogState:
     def indexes(self) -> Mapping[GlobalId, tuple[GlobalId, ...]]:
         """Which indexes depend on an object directly, by the object, in order of creation."""
         return self._links.indexes
+
+    @property
+    def referring(self) -> Mapping[str, tuple[GlobalId, ...]]:
+        """Which tables refer to rows of another, by what their foreign keys tell it by, in order of creation."""
+        return self._links.referring
+
+    def standing(self, key: str) -> tuple[GlobalId, ...]:
+        """Returns which tables foreign keys may mean that tell theirs by a key; a block has one in another's place."""
+        first, others = GlobalId(key), self._links.standing.get(key, ())
+        return (first, *others) if first in self._known else others
 
     def count(self, timeline: str) -> int:
         """Returns how many collections a timeline has."""
@@ -419,8 +442,8 @@ def _collections(connection: Connection, ids: Sequence[GlobalId] | None) -> dict
     return {row.id: row for row in connection.execute(query).all()}
 
 
-def _grouped(pairs: Iterable[tuple[GlobalId, GlobalId]]) -> dict[GlobalId, tuple[GlobalId, ...]]:
-    found: dict[GlobalId, list[GlobalId]] = {}
+def _grouped(pairs: Iterable[tuple[_Key, GlobalId]]) -> dict[_Key, tuple[GlobalId, ...]]:
+    found: dict[_Key, list[GlobalId]] = {}
     for group, one in pairs:
         found.setdefault(group, []).append(one)
     return {group: tuple(every) for group, every in found.items()}

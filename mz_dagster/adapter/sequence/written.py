@@ -108,7 +108,7 @@ class Writes:
             return DecidedWrite(updates, reads, write_at, restarts=restarts)
 
         read_and_append(self.appender, table.id, decided)
-        if looked is not None and looked.links:
+        if looked is not None and looked.may_break:
             assert isinstance(self.appender, Transaction), "it is open"
             row = self.engine.catalog.object(table.id)
             references = References(self.engine, self.names, self.peeks, self.appender, looked.circumstances)
@@ -124,13 +124,13 @@ class Writes:
         removes: bool = False,
         changes: Sequence[str] | None = None,
     ) -> LookedReferences:
-        """Returns which foreign keys a statement may break, before anything of it is done; see `LookedReferences.of`.
+        """Returns whether a statement may break foreign keys, before anything of it is done; see `LookedReferences.of`.
 
         Raises:
             NeedsBlock: It may break some, and no block is open.
         """
         found = LookedReferences.of(self.names, row, circumstances, adds=adds, removes=removes, changes=changes)
-        if found.links and not isinstance(self.appender, Transaction):
+        if found.may_break and not isinstance(self.appender, Transaction):
             raise NeedsBlock
         return found
 
