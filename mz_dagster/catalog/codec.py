@@ -14,7 +14,9 @@ from mz_dagster.catalog.rows import BatchFile, Keys
 from mz_dagster.catalog.shapes import Shape, Shapes
 from mz_dagster.errors import DamageError
 from mz_dagster.formalism import EPOCH_MS, NATURAL, Antichain, IntegerTimes
+from mz_dagster.scalars.type_ids import VARYING
 from mz_dagster.scalars.types import (
+    TEXT,
     Column,
     Enumeration,
     Kind,
@@ -105,7 +107,9 @@ def _type_json(type_: ScalarType) -> Any:
         rest = [list(map(list, renamed))] if renamed else []
         return [type_.kind.value, [type_.enumeration.name, list(type_.enumeration.members or ()), *rest]]
     modifier = type_.modifier
-    more = () if modifier is None else ([modifier.precision, modifier.fields],)
+    more: tuple[Any, ...] = () if modifier is None else ([modifier.precision, modifier.fields],)
+    if type_.label == VARYING.label:
+        more = (type_.label,)
     return [type_.kind.value, type_.length or type_.scale, *more]
 
 
@@ -124,6 +128,8 @@ def _type_of(value: Any) -> ScalarType:
             return enum_of(Enumeration(name, tuple(members), renamed))
         case Kind.VARCHAR | Kind.CHAR:
             return ScalarType(kind, length=rest)
+        case Kind.TEXT:
+            return VARYING if value[2:] == [VARYING.label] else TEXT
         case _:
             modifier = Modifier(*value[2]) if len(value) > 2 else None  # none was kept before there were any
             return ScalarType(kind, rest, modifier=modifier)

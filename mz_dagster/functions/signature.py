@@ -15,7 +15,7 @@ from mz_dagster.functions.literals import literal_of
 from mz_dagster.functions.moments.infinite import RULES, InfiniteResult
 from mz_dagster.functions.session_zone import zoned
 from mz_dagster.scalars.scalar import Call, Literal, Scalar
-from mz_dagster.scalars.type_ids import LABEL_IDS
+from mz_dagster.scalars.type_ids import ids_of
 from mz_dagster.scalars.types import INT4, TEXT, Enumeration, Kind, Modifier, ScalarType, array_of
 
 
@@ -225,7 +225,7 @@ def type_name(type_: ArgumentType) -> str:
     if isinstance(type_, Unknown):
         return "unknown"
     if type_.label:
-        return LABEL_IDS[type_.label].shown
+        return ids_of(type_).shown
     if type_.array_element is not None:
         return f"{type_name(type_.array_element)}[]"
     return kind_name(type_.kind) if type_.enumeration is None else type_.enumeration.name

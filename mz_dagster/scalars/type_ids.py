@@ -1,7 +1,7 @@
-"""PostgreSQL's object ids of types, and the types of its system catalogs that are others under another name.
+"""PostgreSQL's object ids of types, and the types that are others under another name.
 
-A label (`ScalarType.label`) tells such a type from the one that holds its values: an `oid` is a bigint, a `name`
-a text.
+A label (`ScalarType.label`) tells such a type from the one that holds its values: in the system catalogs an `oid` is a
+bigint, a `name` a text; everywhere a `varchar` without a length is a text, and is told as what it was declared.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ TYPE_IDS: Mapping[Kind, TypeIds] = {
     Kind.ENUM: TypeIds(25, 1009, -1, "text", "text", "S", 100),
 }
 
-#: Of each label.
+#: Of each label of the system catalogs.
 LABEL_IDS: Mapping[str, TypeIds] = {
     "char": TypeIds(18, 1002, 1, "char", '"char"', "Z"),
     "name": TypeIds(19, 1003, 64, "name", "name", "S", 950),
@@ -92,7 +92,7 @@ LABEL_IDS: Mapping[str, TypeIds] = {
 _HELD_AS_INT8 = (
     *("oid", "xid", "regproc", "regprocedure", "regoperator", "regclass", "regtype", "regnamespace", "regrole"),
 )
-#: The types that bear a label.
+#: The types of the system catalogs that bear a label.
 LABELLED: Mapping[str, ScalarType] = {
     "char": labelled(TEXT, "char"),
     "name": labelled(TEXT, "name"),
@@ -103,6 +103,8 @@ LABELLED: Mapping[str, ScalarType] = {
 }
 OID = LABELLED["oid"]
 NAME = LABELLED["name"]
+#: A `varchar` of any length.
+VARYING = labelled(TEXT, "varchar")
 
 
 def ids_of(type_: ScalarType) -> TypeIds:
@@ -112,6 +114,8 @@ def ids_of(type_: ScalarType) -> TypeIds:
         >>> ids_of(OID).id, ids_of(INT8).id
         (26, 20)
     """
+    if type_.label == VARYING.label:
+        return TYPE_IDS[Kind.VARCHAR]
     return LABEL_IDS[type_.label] if type_.label else TYPE_IDS[type_.kind]
 
 

@@ -117,7 +117,8 @@ class Expansion:
 
     def extreme(self, value: Scalar) -> ColumnRef:
         """Returns the least or the greatest value, as the call says."""
-        return self.sink(Core(AggregateFunction(self.call.name), (self.guarded(value),), value.type.unmodified))
+        type_ = TEXT if value.type.kind is Kind.TEXT else value.type.unmodified  # of a varchar or a name, too
+        return self.sink(Core(AggregateFunction(self.call.name), (self.guarded(value),), type_))
 
     def exact_sum(self, *factors: Scalar) -> ColumnRef:
         """Returns the exact sum of a floating-point number, or of a product of two."""

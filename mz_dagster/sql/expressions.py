@@ -26,6 +26,7 @@ from mz_dagster.functions import (
     type_name,
 )
 from mz_dagster.scalars.scalar import Literal, Scalar
+from mz_dagster.scalars.type_ids import VARYING
 from mz_dagster.scalars.types import BOOL, FLOAT8, TEXT, UNCONSTRAINED, Kind, ScalarType, numeric
 from mz_dagster.sql.array_forms import bind_array, bind_bracket
 from mz_dagster.sql.binding import Bound, argument_type, is_prefixed, name_of, only_parts, qualifier_of, unwrapped
@@ -388,7 +389,7 @@ class Expressions(ExpressionBinder):
         if isinstance(found, Failure):
             raise error_of(found, self.body.position(node))
         value = found.apply(bound)
-        return labelled_as(value, target) if value.type.label else value
+        return labelled_as(value, target) if value.type.label not in ("", VARYING.label) else value
 
     def _any_char(self, named: TypeName, bound: Bound, node: exp.Cast) -> Bound:
         """Returns `'N'::bpchar`, as PostgreSQL shows literals beside a char(n): one of so many characters."""

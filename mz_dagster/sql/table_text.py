@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from mz_dagster.scalars.type_ids import ids_of
 from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.declared_keys import ForeignKey, ReferenceAction, UniqueKey
@@ -30,6 +31,8 @@ def type_text(type_: ScalarType) -> str:
         return f"{type_text(type_.array_element)}{brackets}"
     if type_.enumeration is not None and type_.enumeration.members is None:  # its parts, as they were written
         return ".".join(map(quoted, names_in(type_.enumeration.name)))
+    if type_.label:
+        return ids_of(type_).shown
     return "bpchar" if type_.kind is Kind.CHAR and not type_.length else str(type_)
 
 

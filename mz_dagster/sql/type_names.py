@@ -14,7 +14,7 @@ from mz_dagster.functions.arrays.arrays import has_dimensions
 from mz_dagster.functions.literals import numeric_type_of
 from mz_dagster.functions.numbers.numerics import whole_number
 from mz_dagster.plan.resolver import Item
-from mz_dagster.scalars.type_ids import LABELLED
+from mz_dagster.scalars.type_ids import LABELLED, VARYING
 from mz_dagster.scalars.types import (
     UNCONSTRAINED,
     Enumeration,
@@ -97,6 +97,7 @@ class TypeName:
         modifier: What is made of its values.
         enumeration: Of what is no type of the language: the name, with its schema if it says one, not looked up yet.
         label: Of a type of the system catalogs: which one.
+        is_varying: Whether it is `varchar` without a length, a text under that name.
     """
 
     kind: Kind
@@ -107,6 +108,7 @@ class TypeName:
     modifier: Modifier | None = None
     enumeration: Enumeration | None = None
     label: str = ""
+    is_varying: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -194,8 +196,9 @@ def parse_type_name(cursor: TokenCursor) -> TypeName:
     arguments = arguments or _arguments(cursor)
     if name.kind is Kind.NUMERIC:
         name = _numeric(arguments, token.start)
-    elif word == "varchar" and arguments:
-        name = TypeName(Kind.VARCHAR, length=_length(word, arguments, token.start))
+    elif word == "varchar":
+        length = _length(word, arguments, token.start) if arguments else 0
+        name = TypeName(Kind.VARCHAR, length=length) if length else TypeName(Kind.TEXT, is_varying=True)
     elif name.kind is Kind.CHAR:
         if word != "bpchar" or arguments:
             name = TypeName(Kind.CHAR, length=_length("char", arguments or (1,), token.start))
@@ -308,6 +311,8 @@ def column_type(cursor: TokenCursor) -> ScalarType:
         )
     if name.is_any_char:
         raise any_char_refused(token.start + 1)
+    if name.is_varying:
+        return name.array_of(VARYING) if name.is_array else VARYING
     if not name.is_open:
         return name.scalar_type
     return name.array_of(UNCONSTRAINED) if name.is_array else UNCONSTRAINED

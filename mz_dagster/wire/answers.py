@@ -38,7 +38,7 @@ _PLAIN = (Kind.INT2, Kind.INT4, Kind.INT8, Kind.TEXT, Kind.VARCHAR, Kind.JSON, K
 
 def cell_encoder(type_: ScalarType, binary: bool, zone: ZoneInfo) -> Callable[[Any], bytes]:
     """Returns what makes of a cell that is not NULL what is sent; see `cell`."""
-    if not binary and not type_.label and type_.kind in _PLAIN:
+    if not binary and (not type_.label or type_.kind is Kind.TEXT) and type_.kind in _PLAIN:
         return lambda value: str(value).encode()
     return lambda value: cell(value, type_, binary, zone)
 

@@ -87,7 +87,8 @@ def _fixed(values: np.ndarray[tuple[int], np.dtype[np.int64]], form: str) -> pa.
 
 def _encoded(values: pa.Array, column: Column, *, binary: bool, zone: ZoneInfo) -> pa.Array:
     """Returns the cells of a column as they are sent, as texts or bytes; NULL for NULL."""
-    kernel = None if column.type.label else (_BINARY if binary else _TEXT).get(column.type.kind)
+    is_other = column.type.label and column.type.kind is not Kind.TEXT
+    kernel = None if is_other else (_BINARY if binary else _TEXT).get(column.type.kind)
     if column.type.kind is Kind.TIMESTAMPTZ and not binary and zone.key != "UTC":
         kernel = None
     found = None if kernel is None else kernel(values)

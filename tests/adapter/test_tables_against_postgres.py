@@ -10,6 +10,8 @@ import pytest
 from mz_dagster.adapter import Connection
 from tests.adapter.outcomes import compare
 
+TYPES = "format_type(atttypid, atttypmod), atttypmod, attcollation"
+
 #: Scripts of statements; each is run on an empty database, and what is left of `t` and `u` is compared after each.
 SCRIPTS = {
     "create table as": (
@@ -248,6 +250,31 @@ SCRIPTS = {
         "UPDATE t SET f = 'long'",
         "INSERT INTO t (a) VALUES ('z')",
         "ALTER TABLE t ALTER d TYPE text",
+    ),
+    "varchar of any length": (
+        "CREATE TABLE t (a varchar NOT NULL DEFAULT 'x', b character varying, c varchar(3), d text, e varchar[])",
+        "INSERT INTO t VALUES ('abc', 'a  ', 'abc', 'd', '{x,NULL}'), (DEFAULT, NULL, '', 'e', NULL)",
+        "SELECT pg_typeof(a), pg_typeof(e), pg_typeof(a || 'x'), pg_typeof(max(a) OVER ()), pg_typeof(coalesce(a, b)), "
+        "pg_typeof(CASE WHEN a = 'x' THEN b ELSE 'y' END), pg_typeof(lower(b)), pg_typeof((SELECT max(b) FROM t)) "
+        "FROM t",
+        f"SELECT attname, {TYPES}, attlen FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
+        "SELECT column_name, data_type, udt_name, character_maximum_length, character_octet_length "
+        "FROM information_schema.columns WHERE table_name = 't'",
+        "CREATE TABLE u AS SELECT a, b, lower(b) AS l, e FROM t UNION ALL SELECT a, b, d, e FROM t",
+        "CREATE VIEW w AS SELECT a, coalesce(b, a) AS b FROM t WHERE b = 'a  ' OR a LIKE 'x%' OR a IN (c, 'y')",
+        "SELECT * FROM w",
+        f"SELECT attname, {TYPES} FROM pg_attribute WHERE attrelid IN ('u'::regclass, 'w'::regclass) AND attnum > 0",
+        "DROP VIEW w",
+        "ALTER TABLE t ALTER d TYPE varchar, ADD f varchar DEFAULT 'new', ALTER a TYPE text",
+        f"SELECT attname, {TYPES} FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
+        "ALTER TABLE t ALTER b TYPE varchar(2)",
+        "ALTER TABLE t ALTER c TYPE varchar, ALTER f TYPE varchar(2)",
+        "ALTER TABLE t ADD UNIQUE (d), ADD CHECK (b <> 'q')",
+        "INSERT INTO t (d) VALUES ('d')",
+        "INSERT INTO t (d) VALUES ('f') ON CONFLICT (d) DO UPDATE SET f = 'y'",
+        "SELECT a + 1 FROM t",
+        f"SELECT attname, {TYPES} FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
+        "ALTER TABLE t RENAME COLUMN d TO g",
     ),
     "unique indexes": (
         "CREATE TABLE t (a integer, b text, c integer UNIQUE)",

@@ -131,7 +131,7 @@ def _measures(type_: ScalarType) -> dict[str, Value]:
     if kind in (Kind.VARCHAR, Kind.CHAR):
         return {"character_maximum_length": type_.length, "character_octet_length": 4 * type_.length}
     if kind is Kind.TEXT:
-        return {} if type_.label else {"character_octet_length": _OCTETS}
+        return {} if type_.label in ("name", "char") else {"character_octet_length": _OCTETS}
     if kind in _BITS:
         scale = {} if kind in (Kind.FLOAT4, Kind.FLOAT8) else {"numeric_scale": 0}
         return {"numeric_precision": _BITS[kind], "numeric_precision_radix": 2, **scale}
