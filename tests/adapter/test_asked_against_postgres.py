@@ -146,6 +146,7 @@ def compare(connection: Connection, postgres: Postgres, queries: Sequence[str], 
     assert 0 < failing < len(queries) / 3
 
 
+@pytest.mark.deep
 def test_errors_are_those_of_the_rows_that_ask(
     sparkless: Connection, set_budget: SetBudget, postgres: Postgres
 ) -> None:

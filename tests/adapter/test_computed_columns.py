@@ -161,7 +161,7 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("is_planned", [False, True])
+@pytest.mark.parametrize("is_planned", [False, pytest.param(True, marks=pytest.mark.deep)])
 def test_values_of_every_type_are_computed_and_checked(
     sparkless: Connection, monkeypatch: pytest.MonkeyPatch, is_planned: bool
 ) -> None:

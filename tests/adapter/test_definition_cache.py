@@ -120,6 +120,7 @@ def test_what_is_kept_is_what_would_be_made(state: Path, worlds: list[tuple[dict
         assert not kept & set(second.made)
 
 
+@pytest.mark.deep
 def test_what_was_planned_under_other_ids_is_what_would_be_made(
     state: Path, worlds: list[tuple[dict[str, Item], Sequence[str]]]
 ) -> None:

@@ -188,7 +188,9 @@ KILLS = (
 )
 
 
-@pytest.mark.parametrize("kill", KILLS)
+@pytest.mark.parametrize(
+    "kill", [pytest.param(one, marks=pytest.mark.deep if number % 3 else ()) for number, one in enumerate(KILLS)]
+)
 def test_a_killed_process_has_dropped_them_or_not(tmp_path: Path, kill: str) -> None:
     for folder in ("lines", "states"):
         (tmp_path / folder).mkdir()

@@ -67,7 +67,7 @@ def test_a_step_decodes_nothing_that_is_in_memory(tmp_path: Path, set_budget: Se
     assert hot == [0] * len(cold)
 
 
-@pytest.mark.parametrize("decoded_bytes", [0, 10**8])
+@pytest.mark.parametrize("decoded_bytes", [0, pytest.param(10**8, marks=pytest.mark.deep)])
 def test_the_first_step_of_a_process_maps_what_others_have_decoded(
     tmp_path: Path, set_budget: SetBudget, decoded_bytes: int
 ) -> None:

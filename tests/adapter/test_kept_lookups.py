@@ -81,6 +81,7 @@ def test_what_did_not_change_is_not_read_again(connection: Connection, read_whol
     assert "name" not in read_whole, "what came since is added"
 
 
+@pytest.mark.deep
 def test_what_cancels_is_summed_once_there_is_much_of_it(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

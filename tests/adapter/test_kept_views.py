@@ -234,7 +234,7 @@ def test_errors_of_the_view_are_those_of_all_that_read_its_index(connection: Con
 @pytest.mark.parametrize(
     "spot",
     [
-        "append.inlined",
+        pytest.param("append.inlined", marks=pytest.mark.deep),
         pytest.param("seal.in_transaction", marks=pytest.mark.deep),
         pytest.param("catalog.before_commit", marks=pytest.mark.deep),
         "seal.sealed",

@@ -50,6 +50,7 @@ def by_workers(monkeypatch: pytest.MonkeyPatch) -> list[MapFilterProject]:
     return seen
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_sixty_quotients_are_computed_by_workers(
     table: Connection, set_budget: SetBudget, by_workers: list[MapFilterProject]

@@ -37,7 +37,7 @@ def contents(connection: Connection) -> list[int]:
     return sorted(row[0] for row in connection.execute("SELECT a FROM t").fetchall())
 
 
-@pytest.mark.parametrize("inlined_rows", [0, pytest.param(8, marks=pytest.mark.deep), 1_000])
+@pytest.mark.parametrize("inlined_rows", [*(pytest.param(one, marks=pytest.mark.deep) for one in (0, 8)), 1_000])
 def test_a_table_that_is_only_written_has_few_batches_and_files(
     sparkless: Connection, set_budget: SetBudget, inlined_rows: int
 ) -> None:

@@ -139,7 +139,7 @@ def test_what_is_not_evaluated_at_once_is_so_all_the_same(
     assert content(connection, "t") == sorted(repr((i, f"xxxxx{i}")) for i in range(1_000, 2_500))
 
 
-@pytest.mark.parametrize("size", [FEW, MANY])
+@pytest.mark.parametrize("size", [FEW, pytest.param(MANY, marks=pytest.mark.deep)])
 def test_keys_of_every_type_are_equal_as_rows_are(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:

@@ -162,8 +162,8 @@ def project_for_races(request: pytest.FixtureRequest, folder: Path, catalog: str
 @pytest.mark.parametrize(
     ("engines", "catalog", "seconds"),
     [
-        ("one engine", "sqlite", 2),
         ("one engine each", "postgresql", 2),
+        pytest.param("one engine", "sqlite", 2, marks=pytest.mark.deep),
         *(
             pytest.param(engines, catalog, 300, marks=[pytest.mark.deep, pytest.mark.timeout(900)])
             for engines in ("one engine", "one engine each")

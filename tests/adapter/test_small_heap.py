@@ -43,6 +43,7 @@ def _step(connection: Connection, fan_out: int) -> None:
     assert sorted(found) == [(j, fan_out * fan_out) for j in range(10)]
 
 
+@pytest.mark.deep
 @pytest.mark.timeout(300)
 def test_more_than_is_sent_to_tasks_is_shuffled(
     connection: Connection, set_budget: SetBudget, monkeypatch: pytest.MonkeyPatch

@@ -58,6 +58,8 @@ FORMS: dict[str, Callable[[int], str]] = {
 
 #: What others are made of, too.
 DEEP = (
+    "left joins",
+    "lateral left joins",
     "joins in a star",
     "joins in a chain",
     "joins by names",
@@ -80,6 +82,7 @@ def test_a_script_costs_as_many_times_as_it_has_statements(sparkless: Connection
     assert exponent(cost, (40, 80, 160), times=1) < 1.2
 
 
+@pytest.mark.deep
 def test_every_column_of_full_joins_costs_by_joins_and_columns(sparkless: Connection) -> None:
     """Each join on the way has the columns of all before it, which are asked for, and may be NULL in its rows alone.
 

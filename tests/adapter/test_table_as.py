@@ -36,7 +36,9 @@ def create(root: str, kill: str) -> None:
         connection.execute("CREATE TABLE made AS SELECT a, a + 1 AS b FROM s")
 
 
-@pytest.mark.parametrize("settings", ["", NOTHING_INLINED], ids=["inlined", "in files"])
+@pytest.mark.parametrize(
+    "settings", ["", pytest.param(NOTHING_INLINED, marks=pytest.mark.deep)], ids=["inlined", "in files"]
+)
 def test_a_table_whose_maker_is_killed_is_there_whole_or_not_at_all(tmp_path: Path, settings: str) -> None:
     (tmp_path / "mz.toml").write_text(settings)
     with opened(tmp_path) as connection:

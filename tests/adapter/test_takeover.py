@@ -164,10 +164,9 @@ def running_jobs(server: ServerInfo, session: str) -> set[int]:
         return {job["jobId"] for job in json.load(answer) if any(session in tag for tag in job["jobTags"])}
 
 
-#: Each way to die, catalog and place of batches in every run; all others in the deep ones.
+#: Two ways to die in every run; all others in the deep ones.
 OFTEN = [
     (insert, "sqlite, in files", signal.SIGTERM),
-    (step_here, "postgresql, inlined", signal.SIGKILL),
     (run_worker, "sqlite, inlined", signal.SIGKILL),
 ]
 ALL = product(

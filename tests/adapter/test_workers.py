@@ -120,6 +120,7 @@ def test_workers_compute_what_the_queries_say(tmp_path: Path, set_budget: SetBud
         assert is_written == {True, False}
 
 
+@pytest.mark.deep
 def test_workers_hydrate_too_in_a_process_that_has_not_stepped(tmp_path: Path, set_budget: SetBudget) -> None:
     """What is little and what is too much for the catalog; and what they hydrated, they step."""
     dice, is_written = random.Random(4), set[bool]()
@@ -144,6 +145,7 @@ def test_workers_hydrate_too_in_a_process_that_has_not_stepped(tmp_path: Path, s
     assert is_written == {True, False}
 
 
+@pytest.mark.deep
 def test_a_worker_joins_the_step_that_started_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As soon as it is ready, and not before."""
     with opened(tmp_path / "project", 1, starts=False) as connection:
@@ -176,7 +178,10 @@ def test_few_views_are_stepped_without_workers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "goes_on"),
-    [(signal.SIGKILL, True), (signal.SIGSTOP, False), pytest.param(signal.SIGSTOP, True, marks=pytest.mark.deep)],
+    [
+        (signal.SIGKILL, True),
+        *(pytest.param(signal.SIGSTOP, goes_on, marks=pytest.mark.deep) for goes_on in (False, True)),
+    ],
 )
 def test_a_worker_that_is_lost_costs_nothing_but_its_work(
     tmp_path: Path,

@@ -50,6 +50,7 @@ def range_run(browser: BrowserContext) -> str:
     return f"/runs/b/{backfill}"
 
 
+@pytest.mark.deep
 def test_range_run_starts_in_the_dialog(page: Page, range_run: str) -> None:
     page.goto(range_run)
     for key in KEYS[STEPPED:]:
@@ -94,6 +95,7 @@ def test_frontier_is_plotted(page: Page) -> None:
         page.wait_for_function(HAS_LINE, arg=plot.element_handle())
 
 
+@pytest.mark.deep
 def test_range_run_succeeds(page: Page, range_run: str, project: Project) -> None:
     _wait_for_backfill(project, range_run.rpartition("/")[2])
     page.goto(f"{range_run}?tab=runs")

@@ -33,7 +33,7 @@ LOST = [
 ]
 SAMPLE = {
     "sqlite": {("bound_file", "emptied"), ("collection", "dropped")},
-    "postgresql": {("project", "emptied")},
+    "postgresql": set[tuple[str, str]](),
 }
 #: What can be answered without it, or is told by others, so that reads go on.
 NOT_READ = {"tick", "hold", "counter", "role"}

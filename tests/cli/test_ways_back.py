@@ -93,7 +93,7 @@ def check_answers(connection: Connection) -> None:
         ("m", flip),
         pytest.param("m", lose_log, marks=pytest.mark.deep),
         pytest.param("m", unlist, marks=pytest.mark.deep),
-        ("m", forget_frontiers),
+        pytest.param("m", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("arrangement", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("m_z", forget_frontiers, marks=pytest.mark.deep),
         pytest.param("arrangement", flip, marks=pytest.mark.deep),

@@ -88,6 +88,7 @@ def test_views_hold_what_their_queries_say(
     assert evaluated[True] > evaluated[False]
 
 
+@pytest.mark.deep
 def test_more_changes_are_computed_with_here_if_scalars_have_kernels(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, set_budget: SetBudget
 ) -> None:

@@ -35,6 +35,7 @@ def ten_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return landing
 
 
+@pytest.mark.deep
 def test_days_one_by_one_are_the_days_at_once(ten_days: Path, tmp_path: Path) -> None:
     dropped = [Feed(tmp_path).advance() for _ in range(10)]
     assert tree(tmp_path) == tree(ten_days)

@@ -39,7 +39,7 @@ def live(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", [2, 3, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("seed", [2, *(pytest.param(one, marks=pytest.mark.deep) for one in (1, 3))])
 def test_views_are_their_queries_at_every_time(
     tmp_path: Path, spark_config: SparkConfig, postgres: Postgres, seed: int
 ) -> None:

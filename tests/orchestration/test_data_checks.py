@@ -126,6 +126,7 @@ def test_every_run_carries_what_the_checks_say(
     assert found["orders_not_null_amount"].metadata["mz/violations_change"].value == -2
 
 
+@pytest.mark.deep
 def test_a_blocking_check_with_a_later_history_holds_up_no_old_tick(
     project: Project, instance: dg.DagsterInstance
 ) -> None:

@@ -254,6 +254,7 @@ def test_an_asset_gets_its_view_at_the_tick_of_the_run(root: Path, instance: dg.
     assert "cannot be had as builtins.int" in failure_of(materialized(root, instance, *everything, selection=[of_int]))
 
 
+@pytest.mark.deep
 def test_an_asset_gets_its_view_as_a_frame_of_spark(
     root: Path, instance: dg.DagsterInstance, spark: Any, spark_config: SparkConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

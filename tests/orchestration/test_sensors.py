@@ -309,7 +309,7 @@ def test_a_run_that_was_lost_before_it_started_or_while_it_was_terminated_keeps_
         (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED),
     ],
 )
-@pytest.mark.parametrize("here", [True, False])
+@pytest.mark.parametrize("here", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_a_run_whose_worker_was_killed_with_its_launcher_is_ended(
     here: bool,
     was: dg.DagsterRunStatus,

@@ -86,11 +86,10 @@ class Kind(ABC):
     Args:
         place: Its name.
         root: A folder.
-        store: An object store that runs.
     """
 
-    def __init__(self, place: str, root: Path, store: Store) -> None:
-        self.place, self.root, self.store = place, root, store
+    def __init__(self, place: str, root: Path) -> None:
+        self.place, self.root = place, root
 
     @abstractmethod
     def sink(self, columns: Sequence[Column] = COLUMNS, *, id: str = "u1", project: str = "p") -> Sink:
@@ -190,6 +189,8 @@ OPS = {"r": (True, False), "c": (True, False), "u": (False, False), "d": (False,
 class DeltaInStore(Delta):
     """A Delta table in a bucket."""
 
+    store: Store
+
     @property
     def table(self) -> TablePlace:
         options = {"access key id": self.store.key, "secret access key": self.store.secret}
@@ -215,8 +216,8 @@ class DeltaPartitionedInStore(DeltaInStore, DeltaPartitioned):
     """A Delta table in a bucket that is partitioned by a column."""
 
 
-#: Of two things that a kind has, each is in another one, too.
-DEEP = (DeltaChangesPartitioned, DeltaChangesInStore, DeltaPartitionedInStore)
+#: Of two things that a kind has, each is in another one, too; tables in a store are in other tests.
+DEEP = (DeltaChangesPartitioned, DeltaInStore, DeltaChangesInStore, DeltaPartitionedInStore)
 KINDS: tuple[type[Kind], ...] = (
     Delta, DeltaChanges, DeltaPartitioned, DeltaChangesPartitioned, DeltaEvents, DeltaInStore, DeltaChangesInStore,
     DeltaPartitionedInStore,
@@ -233,8 +234,10 @@ def store() -> Iterator[Store]:
     params=[pytest.param(one, marks=pytest.mark.deep if one in DEEP else ()) for one in KINDS],
     ids=[one.__name__ for one in KINDS],
 )
-def kind(request: pytest.FixtureRequest, tmp_path: Path, store: Store) -> Kind:
-    made: Kind = request.param(f"out_{abs(hash(request.node.nodeid))}", tmp_path, store)
+def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
+    made: Kind = request.param(f"out_{abs(hash(request.node.nodeid))}", tmp_path)
+    if isinstance(made, DeltaInStore):
+        made.store = request.getfixturevalue("store")
     return made
 
 

@@ -127,7 +127,9 @@ class Database:
 
 
 @pytest.mark.parametrize("seeds", [50, pytest.param(150, marks=pytest.mark.deep)])
-@pytest.mark.parametrize("block", CONNECTORS)
+@pytest.mark.parametrize(
+    "block", [pytest.param(one, marks=pytest.mark.deep if number % 2 else ()) for number, one in enumerate(CONNECTORS)]
+)
 def test_what_is_told_again_changes_nothing(block: Callable[[int, int], Block], seeds: int) -> None:
     for seed in range(seeds):
         database = Database(Random(seed), block)

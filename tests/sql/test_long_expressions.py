@@ -278,7 +278,7 @@ def test_literals_of_very_many_digits_are_errors_of_the_statement(connection: Co
 
 #: Of what is long in the same way, one is measured each time.
 MEASURED = [
-    pytest.param(one, marks=() if one in ("in", "or", "sum", "case") else pytest.mark.deep)
+    pytest.param(one, marks=() if one in ("in", "sum") else pytest.mark.deep)
     for one in SHAPES
     if not one.startswith("in, of")
 ]

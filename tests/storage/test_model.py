@@ -125,7 +125,7 @@ def machine_on(server: Postgres | None) -> type[StorageMachine]:
     return Machine
 
 
-@pytest.mark.parametrize(("server", "examples"), [("sqlite", 6), ("postgresql", 2)], indirect=["server"])
+@pytest.mark.parametrize(("server", "examples"), [("sqlite", 3), ("postgresql", 1)], indirect=["server"])
 def test_storage_does_what_its_specification_says(server: Postgres | None, examples: int) -> None:
     few = settings(max_examples=examples, stateful_step_count=20, deadline=None, suppress_health_check=HEALTH)
     run_state_machine_as_test(machine_on(server), settings=few)

@@ -100,7 +100,9 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.parametrize(("url", "count"), [("sqlite", 120), ("postgresql", 40)], indirect=["url"])
+@pytest.mark.parametrize(
+    ("url", "count"), [("sqlite", 60), pytest.param("postgresql", 40, marks=pytest.mark.deep)], indirect=["url"]
+)
 def test_what_racing_processes_are_told_can_be_explained(tmp_path: Path, url: str, count: int) -> None:
     # On a busy machine leases end in between, and many attempts are told so.
     answers = race(tmp_path, url, answers=count, seed=11)

@@ -23,7 +23,7 @@ def wait_until_stopped(process: subprocess.Popen[str]) -> None:
     assert os.WIFSTOPPED(status), f"the process ended: {process.stderr.read() if process.stderr else ''}"
 
 
-@pytest.mark.parametrize("command", ["stop before write", "stop before seal"])
+@pytest.mark.parametrize("command", [pytest.param("stop before write", marks=pytest.mark.deep), "stop before seal"])
 def test_a_paused_writer_whose_batch_was_swept_cannot_seal(tmp_path: Path, command: str) -> None:
     with (life := Life(tmp_path, ManualClock(LATER))).catalog:
         for _ in range(3):
@@ -58,10 +58,15 @@ def test_a_paused_writer_that_nobody_swept_seals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "inlining", "swept"),
     [
-        ("sqlite", NOTHING_INLINED, False),
         ("sqlite", NOTHING_INLINED, True),
-        ("postgresql", ALL_INLINED, True),
-        pytest.param("postgresql", ALL_INLINED, False, marks=pytest.mark.deep),
+        *(
+            pytest.param(*one, marks=pytest.mark.deep)
+            for one in (
+                ("sqlite", NOTHING_INLINED, False),
+                ("postgresql", ALL_INLINED, True),
+                ("postgresql", ALL_INLINED, False),
+            )
+        ),
     ],
     indirect=["url"],
 )

@@ -157,6 +157,7 @@ def test_a_damaged_object_is_found_and_put_back(root: Path, store: Store, tmp_pa
     assert not breaks(examine(root, deep=True))
 
 
+@pytest.mark.deep
 def test_a_damaged_log_is_made_anew_and_open_tables_go_on(root: Path, store: Store) -> None:
     wanted = filled(root)
     with mz_dagster.connect(root) as open_meanwhile:
@@ -315,6 +316,7 @@ def test_spark_computes_over_the_same_shards(root: Path, store: Store, spark_con
     assert rows(elsewhere(root), "SELECT * FROM w WHERE a = 7") == [(7, 3)]
 
 
+@pytest.mark.deep
 def test_shards_are_moved_by_copying_them(tmp_path: Path, settings: str, store: Store) -> None:
     (root := tmp_path / "p").mkdir()
     in_bucket, in_folder = settings, settings.partition("[storage]")[0] + "[writes]\ninline_rows = 0\n"
@@ -344,6 +346,7 @@ def test_shards_are_moved_by_copying_them(tmp_path: Path, settings: str, store: 
     assert not breaks(examine(root, deep=True))
 
 
+@pytest.mark.deep
 def test_what_is_damaged_is_made_anew_from_what_it_was_read_from(root: Path, store: Store) -> None:
     (root / "landing").mkdir()
     (root / "landing" / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')

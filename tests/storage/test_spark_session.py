@@ -156,6 +156,7 @@ print("released", len(released))
 """
 
 
+@pytest.mark.deep
 def test_what_is_kept_goes_wherever_it_is_let_go() -> None:
     """pyspark's finalizer frees a message twice where it runs among others, which ends the process."""
     ended = subprocess.run([sys.executable, "-c", _LET_GO], capture_output=True, text=True, timeout=300, cwd=REPOSITORY)

@@ -203,7 +203,7 @@ def asked(engine: Engine) -> None:
         connection.execute("SELECT * FROM mine").fetchall()
 
 
-@pytest.mark.parametrize("heal", [applied, polled])
+@pytest.mark.parametrize("heal", [applied, pytest.param(polled, marks=pytest.mark.deep)])
 def test_what_is_planned_otherwise_is_made_anew_with_all_that_reads_it(
     made: Path, heal: Callable[[Engine], None]
 ) -> None:

@@ -38,10 +38,9 @@ def resident_mb() -> int:
 @pytest.mark.parametrize(
     ("script", "mode"),
     [
-        ("look up", "simple"),
         ("look up", "prepared"),
         ("write", "extended"),
-        pytest.param("write", "simple", marks=pytest.mark.deep),
+        *(pytest.param(one, "simple", marks=pytest.mark.deep) for one in ("look up", "write")),
     ],
 )
 def test_many_clients_get_no_error(served: Server, tmp_path: Path, script: str, mode: str, seconds: int) -> None:
