@@ -92,7 +92,7 @@ class TableReferences:
         ]
 
     def named(self, child: str, name: str) -> list[Link]:
-        """Returns the one that a table declares under a name, if it is there; the table is told by what it stands for."""
+        """Returns the one of a name, if it is there, of the table that stands for a key (`stands_for`)."""
         children = self._seen(self._state.standing(child))
         return [link for one in children for link in self.of(one) if link.key.name == name]
 
