@@ -134,6 +134,7 @@ def test_what_was_read_or_bound_has_null_and_what_comes_what_it_says(connection:
     assert examine(tmp_path, deep=True).healthy
 
 
+@pytest.mark.deep
 def test_spark_reads_each_file_for_the_columns_that_there_were(
     tmp_path: Path, spark_config: SparkConfig, set_budget: SetBudget
 ) -> None:
@@ -261,6 +262,7 @@ def write(root: Path, **files: str) -> None:
         (root / "assets" / f"{name}.sql").write_text(text)
 
 
+@pytest.mark.deep
 def test_a_project_whose_files_were_read_and_are_gone_gets_its_column(tmp_path: Path) -> None:
     (tmp_path / "mz.toml").touch()
     write(tmp_path, **{name: text.format("") for name, text in FILES.items()})

@@ -37,7 +37,7 @@ def contents(connection: Connection) -> tuple[list[str], list[tuple[object, ...]
 
 @pytest.mark.parametrize(
     ("settings", "in_block"),
-    [("", False), ("[writes]\ninline_rows = 0\n", False), ("", True)],
+    [("", False), pytest.param("[writes]\ninline_rows = 0\n", False, marks=pytest.mark.deep), ("", True)],
     ids=["inlined", "in files", "in a block"],
 )
 def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(

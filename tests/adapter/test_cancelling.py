@@ -40,6 +40,7 @@ WATCHED = """
 """
 
 
+@pytest.mark.deep
 def test_a_process_can_be_profiled_after_statements_that_could_be_cancelled() -> None:
     """An exception that is taken back has it look for one at each call, for ever under a profiler."""
     ran = subprocess.run(

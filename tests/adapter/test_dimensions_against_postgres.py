@@ -406,6 +406,7 @@ def _rows(connection: Any, sql: str) -> list[str] | str:
         return f"{error.sqlstate} {error.diag.message_primary}"
 
 
+@pytest.mark.deep
 def test_tables_and_views_of_them_are_what_postgres_has(sparkless: Connection, postgres: Postgres) -> None:
     _compare(sparkless, postgres)
 

@@ -74,7 +74,11 @@ def not_a_folder(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("harm", "says"),
-    [(gone, "does not exist"), (wrong_header, "1.csv"), (not_a_folder, "is not a folder")],
+    [
+        (wrong_header, "1.csv"),
+        pytest.param(gone, "does not exist", marks=pytest.mark.deep),
+        pytest.param(not_a_folder, "is not a folder", marks=pytest.mark.deep),
+    ],
 )
 def test_a_source_that_cannot_be_polled_stays_behind_alone_and_heals_by_itself(
     harm: Callable[[Path], None],

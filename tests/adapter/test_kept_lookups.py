@@ -63,6 +63,7 @@ def check(connection: Connection) -> None:
         assert held == asked, name
 
 
+@pytest.mark.deep
 def test_what_did_not_change_is_not_read_again(connection: Connection, read_whole: list[str]) -> None:
     maintained(connection)
     connection.execute("INSERT INTO t VALUES (3, 4)")

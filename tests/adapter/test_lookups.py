@@ -201,6 +201,7 @@ def test_a_lookup_opens_the_files_of_its_bucket_only(
     assert 1 <= len(files) <= 3
 
 
+@pytest.mark.deep
 def test_an_error_anywhere_is_raised_as_spark_does(
     connection: Connection, laid_out: None, files_read: list[list[StoredFile]]
 ) -> None:

@@ -42,6 +42,7 @@ def _create(connection: Connection) -> None:
     connection.execute("INSERT INTO t VALUES " + ", ".join(f"({q}, {a}, {b})" for q, a, b in ROWS))
 
 
+@pytest.mark.deep
 def test_fifteen_scalar_subqueries_need_no_spark(sparkless: Connection) -> None:
     """Each is a value, a default and the default taken back: 3^15 updates, were they joined as they are."""
     _create(sparkless)

@@ -39,6 +39,7 @@ def told_of(step: Future[Any], told: list[str], text: str) -> None:
         sleep(0.02)
 
 
+@pytest.mark.deep
 def test_an_input_that_goes_on_does_not_begin_what_reads_it_anew(
     sparkless: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

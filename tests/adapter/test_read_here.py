@@ -68,6 +68,7 @@ def test_rows_are_those_of_any_time_and_of_what_is_asked_for(sparkless: Connecti
         read("t", held=True)
 
 
+@pytest.mark.deep
 def test_batches_are_made_one_by_one_and_what_they_hold_is_given_back(
     sparkless: Connection, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

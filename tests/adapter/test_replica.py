@@ -84,6 +84,7 @@ def settled(replica: Replica) -> None:
         assert monotonic() < deadline
 
 
+@pytest.mark.deep
 def test_a_view_is_readable_as_soon_as_the_faster_of_two_has_hydrated_it(
     sparkless: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

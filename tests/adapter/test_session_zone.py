@@ -58,6 +58,7 @@ def referee(postgres: Postgres) -> Iterator[psycopg.Connection[tuple[Any, ...]]]
         yield connection
 
 
+@pytest.mark.deep
 def test_a_session_in_a_zone_says_what_postgres_says(
     sparkless: Connection, referee: psycopg.Connection[tuple[Any, ...]]
 ) -> None:

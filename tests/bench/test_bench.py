@@ -165,6 +165,7 @@ def test_our_columns_are_exact() -> None:
     assert {case: one["ours"] for case, one in told().items() if one["ours"] != "right"} == {}
 
 
+@pytest.mark.deep
 def test_what_a_join_takes_of_memory_is_told_by_a_process_of_its_own(tmp_path: Path) -> None:
     assert joined("ours", 60, 700, 32, tmp_path)["ends"].endswith(" rows")
 

@@ -132,6 +132,7 @@ def test_only_sources_are_read_again(root: Path, capsys: pytest.CaptureFixture[s
     assert "nobody" in capsys.readouterr().err
 
 
+@pytest.mark.deep
 def test_what_a_source_remembers_of_its_keys_is_made_again_with_it(tmp_path: Path) -> None:
     def tell(number: int, name: str, lsn: int) -> None:
         source = {"connector": "postgresql", "name": "shop", "lsn": lsn, "ts_ms": lsn}

@@ -69,6 +69,7 @@ def log(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> list
     return [one.user_message for one in entries if one.dagster_event is None]
 
 
+@pytest.mark.deep
 def test_a_range_counts_once_and_its_log_is_a_story(
     project: Project, drop: Callable[..., None], definitions: dg.Definitions, instance: dg.DagsterInstance
 ) -> None:

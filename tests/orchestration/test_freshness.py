@@ -147,6 +147,7 @@ def test_an_asset_downstream_of_a_view_that_is_younger_than_ticks_looks_at_the_l
     assert of_the_last() == 1
 
 
+@pytest.mark.deep
 def test_an_asset_without_partitions_takes_a_view_as_it_is_when_all_its_ticks_are_forgotten(
     engine: Engine,
     mint: Mint,

@@ -58,6 +58,7 @@ def test_a_run_without_a_tick_steps_to_the_newest(
     assert materialized(execute(defs, instance)) == {key: [partition_key(3000)] for key in every}
 
 
+@pytest.mark.deep
 def test_a_run_waits_for_whoever_leads_and_does_what_that_one_left(
     quiet: Project, engine: Engine, defs: dg.Definitions, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

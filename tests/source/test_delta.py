@@ -663,7 +663,13 @@ def read_until_killed(root: str, fail_point: str) -> None:
 
 @pytest.mark.parametrize(
     "fail_point",
-    ["tick.before_mint", "tick.minted", "append.inlined", "append.before_seal", "seal.in_transaction", "seal.sealed"],
+    [
+        *("tick.minted", "seal.in_transaction", "seal.sealed"),
+        *(
+            pytest.param(one, marks=pytest.mark.deep)
+            for one in ("tick.before_mint", "append.inlined", "append.before_seal")
+        ),
+    ],
 )
 def test_a_kill_anywhere_loses_and_doubles_nothing(
     connection: Connection, table: Path, tmp_path: Path, fail_point: str

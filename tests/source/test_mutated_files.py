@@ -236,6 +236,7 @@ def test_a_poll_refuses_a_damaged_parquet_file_by_name(tmp_path: Path) -> None:
     assert refused > 60
 
 
+@pytest.mark.deep
 def test_thousands_of_damaged_lines_are_read_in_python(tmp_path: Path) -> None:
     """What Spark's workers do with a line, without Spark: it raises nothing, and says nothing that no text holds."""
     rng = random.Random(3)

@@ -193,6 +193,7 @@ class Refusing(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
+@pytest.mark.deep
 def test_a_table_without_rights_is_the_sources_and_the_sinks_own_error(
     connection: Connection, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def updates(
 
 @pytest.mark.parametrize("compares_all", [False, True])
 @pytest.mark.parametrize("different", [1 << 64, 7])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_records_on_disk_make_the_updates_of_their_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, different: int, compares_all: bool
 ) -> None:

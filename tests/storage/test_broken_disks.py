@@ -94,7 +94,9 @@ def test_a_read_only_catalog_says_what_must_be_writable(disk: Disk) -> None:
         goes_on(life)
 
 
-@pytest.mark.parametrize("damage", ["garbage", "cut", "empty"])
+@pytest.mark.parametrize(
+    "damage", ["cut", *(pytest.param(one, marks=pytest.mark.deep) for one in ("garbage", "empty"))]
+)
 def test_a_damaged_log_stops_writes_until_it_is_restored_but_no_read(tmp_path: Path, damage: str) -> None:
     with (life := Life(tmp_path, ManualClock(EPOCH))).catalog:
         for _ in range(4):

@@ -165,7 +165,7 @@ def wait_for_commits(url: str) -> None:
     ("url", "kills"),
     [
         ("sqlite", 10),
-        ("postgresql", 4),
+        pytest.param("postgresql", 4, marks=pytest.mark.deep),
         pytest.param("sqlite", 24, marks=pytest.mark.deep),
         pytest.param("postgresql", 24, marks=pytest.mark.deep),
     ],

@@ -133,6 +133,7 @@ def files_of(connection: Any, row: Any) -> list[str]:
     return [f"{row.shard}/{one.path}" for batch in live for one in batch.stats.file_list or ()]
 
 
+@pytest.mark.deep
 def test_a_damaged_object_is_found_and_put_back(root: Path, store: Store, tmp_path: Path) -> None:
     wanted = filled(root)
     backup(Project.load(root), tmp_path / "backup")

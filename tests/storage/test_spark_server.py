@@ -246,6 +246,7 @@ def _answers(session: SparkSession) -> bool:
     return call_with_deadline(session, lambda: bool(session.sql("SELECT 1 AS x").collect()[0].x == 1), 60.0)
 
 
+@pytest.mark.deep
 def test_killed_server_is_reported_in_seconds_and_replaced(config: SparkConfig, server: ServerInfo) -> None:
     session = open_session(config)
     failure: list[BaseException] = []

@@ -210,6 +210,7 @@ except ConnectionError as error:
 """
 
 
+@pytest.mark.deep
 def test_a_call_after_the_session_was_closed_is_an_error_and_no_crash() -> None:
     done = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "the Spark session is closed"), done.stderr[-2000:]
@@ -274,6 +275,7 @@ def test_exception_of_a_call_with_deadline_is_the_callers(spark: SparkSession) -
     assert call_with_deadline(spark, lambda: spark.range(3).count(), 60) == 3
 
 
+@pytest.mark.deep
 def test_process_that_forgets_its_sessions_exits_at_once(spark: SparkSession, spark_config: SparkConfig) -> None:
     check_exit(spark_config.state_dir, "")
 

@@ -209,6 +209,7 @@ def test_statements_of_a_simple_query_are_one_transaction(server: Server, postgr
             assert (ours.simple(text), ours.state()) == expected, text
 
 
+@pytest.mark.deep
 def test_a_pipeline_is_one_transaction_up_to_its_sync(server: Server, postgres: Postgres) -> None:
     with both(server, postgres) as (theirs, ours):
         for steps in PIPELINES:
