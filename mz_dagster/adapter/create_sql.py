@@ -46,7 +46,7 @@ from mz_dagster.sql.declared_keys import SELF
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC, key_of, schema_key, written
 from mz_dagster.sql.statements import Name, Statement
-from mz_dagster.sql.table_text import foreign_key_text
+from mz_dagster.sql.table_text import foreign_key_text, with_foreign_keys
 
 #: From one offset to another, what to write instead.
 _Edit = tuple[int, int, str]
@@ -76,7 +76,7 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
 
 
 def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str) -> str:
-    """Returns the definition of a table with its foreign keys, which are kept beside it, behind all else in it."""
+    """Returns the definition of a table with its foreign keys, which are kept beside it."""
     keys = foreign_keys_of(row) if row.kind == "table" else ()
     tables = {stands_for(one): one for one in engine.catalog.objects("table") if one.name is not None} if keys else {}
     listed = []
@@ -85,16 +85,8 @@ def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str) -> str:
         if parent is not None:
             columns = ", ".join(map(quoted, key.referenced))
             said = foreign_key_text(key, f"{written(parent.schema, str(parent.name))} ({columns})")
-            listed.append(f",\n    CONSTRAINT {quoted(key.name)} {said}")
-    if not listed:
-        return text
-    depth = 0
-    for token in tokens_of(text):
-        depth += token.is_symbol("(") - token.is_symbol(")")
-        if token.is_symbol(")") and depth == 0:
-            end = len(text[: token.start].rstrip())
-            return text[:end] + "".join(listed) + text[end:]
-    raise AssertionError("a table has columns in parentheses")
+            listed.append(f"CONSTRAINT {quoted(key.name)} {said}")
+    return with_foreign_keys(text, listed)
 
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:

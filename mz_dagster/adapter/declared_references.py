@@ -11,13 +11,16 @@ from mz_dagster.adapter.deferred_constraints import DeferredConstraints
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.keeping_references import Matched, check_full, keys_of, violation
 from mz_dagster.adapter.names import Names
+from mz_dagster.adapter.reference_columns import (
+    ReferencedTable,
+    check_can_be_referenced,
+    check_types,
+    referring_to,
+)
 from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
 from mz_dagster.adapter.table_references import Link, TableReferences, name_in_schema
 from mz_dagster.catalog import ObjectRow, stands_for
-from mz_dagster.errors import ProgrammingError
-from mz_dagster.formalism import GlobalId
-from mz_dagster.functions import type_name
-from mz_dagster.plan.relation import Constant, Relation
+from mz_dagster.plan.relation import Relation
 from mz_dagster.plan.resolver import Item
 from mz_dagster.scalars.types import Column, Kind, RelationType, ScalarType
 from mz_dagster.sql import Name
@@ -26,16 +29,10 @@ from mz_dagster.sql.constraints import bind_matching
 from mz_dagster.sql.declared_keys import SELF, ForeignKey, UniqueKey
 from mz_dagster.sql.errors import (
     ColumnUsed,
-    DatatypeMismatch,
-    InvalidForeignKey,
     InvalidTableDefinition,
     ObjectInUse,
-    UndefinedColumn,
-    UndefinedObject,
     UndefinedTable,
     UnsupportedForm,
-    WrongObjectKind,
-    suggestion,
 )
 
 _INTEGERS = {Kind.INT2, Kind.INT4, Kind.INT8}
@@ -86,26 +83,17 @@ class DeclaringTable:
         name, position = Name(key.table, key.offset), key.offset + 1
         row = names.find(name)
         if self._is_named(names, name, row):
-            return self._checked(key, SELF, self.name, self.columns, self.keys)
+            return referring_to(key, self.columns, SELF, ReferencedTable(self.name, self.columns, self.keys))
         if row is None:
             raise UndefinedTable.named(str(name), names.names(), position)
-        if row.kind != "table":
-            raise WrongObjectKind(
-                f'referenced relation "{name}" is not a table', hint=f"It is a {row.kind}.", position=position
-            )
-        if names.is_temporary(row.id) is not self.is_temporary:
+        if row.kind == "table" and names.is_temporary(row.id) is not self.is_temporary:
             kind = "temporary" if self.is_temporary else "permanent"
             raise InvalidTableDefinition(
                 f"constraints on {kind} tables may reference only {kind} tables", position=position
             )
-        if row.timeline != self.timeline:
-            raise UnsupportedForm(
-                f'a foreign key to "{name}" is not supported, which is on another timeline',
-                detail="Times of different timelines never compare.",
-                position=position,
-            )
-        keys = constraints_of(row.sql).keys
-        return self._checked(key, stands_for(row), name_in_schema(row), row.relation_type, keys)
+        check_can_be_referenced(key, row.kind, (self.timeline, row.timeline))
+        table = ReferencedTable(name_in_schema(row), row.relation_type, constraints_of(row.sql).keys)
+        return referring_to(key, self.columns, stands_for(row), table)
 
     def _is_named(self, names: Names, name: Name, found: ObjectRow | None) -> bool:
         """Returns whether a name is the table's, given what else it denotes before the table is there."""
@@ -115,65 +103,6 @@ class DeclaringTable:
         if self.schema not in path or (found is not None and names.is_temporary(found.id)):
             return False
         return found is None or path.index(self.schema) <= path.index(found.schema)
-
-    def _checked(
-        self, key: ForeignKey, parent: str, called: str, columns: RelationType, keys: Sequence[UniqueKey]
-    ) -> ForeignKey:
-        position = key.offset + 1
-        referenced = key.referenced
-        if not referenced:
-            primary = next((one for one in keys if one.primary), None)
-            if primary is None:
-                raise UndefinedObject(f'there is no primary key for referenced table "{called}"', position=position)
-            referenced = primary.columns
-        for one in referenced:
-            if one not in columns.names:
-                raise UndefinedColumn(
-                    f'column "{one}" referenced in foreign key constraint does not exist',
-                    hint=suggestion(one, columns.names),
-                    position=position,
-                )
-        if len(referenced) != len(key.columns):
-            raise InvalidForeignKey(
-                "number of referencing and referenced columns for foreign key disagree", position=position
-            )
-        if not any(set(one.columns) == set(referenced) for one in keys):
-            raise InvalidForeignKey(
-                f'there is no unique constraint matching given keys for referenced table "{called}"',
-                hint=f"ALTER TABLE {called} ADD UNIQUE ({', '.join(referenced)}).",
-                position=position,
-            )
-        for own, other in zip(key.columns, referenced, strict=True):
-            self.check_types(key, own, other, columns)
-        return replace(key, parent=parent, referenced=referenced)
-
-    def check_types(self, key: ForeignKey, own: str, other: str, columns: RelationType) -> None:
-        """Returns if a column compares with one of the table that it refers to; raises DatatypeMismatch if not."""
-        ours, theirs = (of.columns[of.names.index(name)] for of, name in ((self.columns, own), (columns, other)))
-        try:
-            bind_matching((other,), (), (ours,), _Referenced(columns), whole=False)
-        except ProgrammingError as error:
-            raise DatatypeMismatch(
-                f'foreign key constraint "{key.name}" cannot be implemented',
-                detail=f'Key columns "{own}" and "{other}" are of incompatible types: {type_name(ours.type)} and '
-                f"{type_name(theirs.type)}.",
-                position=key.offset + 1,
-            ) from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Referenced:
-    """Resolves any name to an empty relation of some columns."""
-
-    columns: RelationType
-
-    def resolve(self, name: tuple[str, ...]) -> Item | None:
-        """Returns the relation."""
-        return Item(GlobalId("referenced"), name[-1], "view", self.columns, None, Constant((), self.columns))
-
-    def names(self) -> tuple[str, ...]:
-        """Returns no names."""
-        return ()
 
 
 def check_not_pending(references: TableReferences, deferred: DeferredConstraints, row: ObjectRow) -> None:
@@ -234,13 +163,12 @@ def _check_cast(
         parent = references.parent_of(key, row)
         columns = now.columns if key.parent == SELF or parent is None else parent.relation_type
         for own, other in zip(key.columns, key.referenced, strict=True):
-            now.check_types(key, own, other, columns)
+            check_types(key, now.columns, own, columns, other)
     for link in links:
-        child = DeclaringTable(name_in_schema(link.child), "", link.child.relation_type, (), None, is_temporary=False)
         for own, other in zip(link.key.columns, link.key.referenced, strict=True):
             if other not in altered.casts:
                 continue
-            child.check_types(link.key, own, altered.renamed[other], now.columns)
+            check_types(link.key, link.child.relation_type, own, now.columns, altered.renamed[other])
             before = row.relation_type.columns[row.relation_type.names.index(other)].type
             after = now.columns.columns[now.columns.names.index(altered.renamed[other])].type
             if not _keeps_values(before, after):

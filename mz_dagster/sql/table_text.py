@@ -14,6 +14,7 @@ from mz_dagster.scalars.types import Kind, ScalarType
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.declared_keys import ForeignKey, ReferenceAction, UniqueKey
 from mz_dagster.sql.identity import identity_text, serial_text
+from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable
@@ -37,7 +38,7 @@ def type_text(type_: ScalarType) -> str:
 
 
 def table_text(
-    name: str,
+    name: str | tuple[str, ...],
     columns: Sequence[ColumnDefinition],
     *,
     keys: Sequence[UniqueKey] = (),
@@ -48,7 +49,7 @@ def table_text(
     """Returns the `CREATE TABLE` statement that says all that.
 
     Args:
-        name: The table's name.
+        name: The table's name, or its parts.
         columns: Its columns.
         keys: Its keys, under their names.
         checks: Its conditions, under their names.
@@ -56,11 +57,44 @@ def table_text(
         retain_history_ms: The history that it keeps, if it says so.
     """
     parts = [*map(column_text, columns), *map(key_text, keys), *map(check_text, checks)]
-    text = f"CREATE TABLE {quoted(name)} (\n    " + ",\n    ".join(parts) + "\n)"
+    named = ".".join(map(quoted, (name,) if isinstance(name, str) else name))
+    text = f"CREATE TABLE {named} (\n    " + ",\n    ".join(parts) + "\n)"
     if timeline is not None:
         text += f" IN TIMELINE {quoted(timeline)}"
     if retain_history_ms is not None:
         text += f" WITH (RETAIN HISTORY = FOR '{retain_history_ms} ms')"
+    return text
+
+
+def without_foreign_keys(statement: CreateTable) -> CreateTable:
+    """Returns what defines a table without its foreign keys, which are kept beside the text of its definition."""
+    if not statement.references:
+        return statement
+    text = table_text(
+        statement.name.parts,
+        statement.columns,
+        keys=statement.keys,
+        checks=statement.checks,
+        timeline=statement.timeline,
+        retain_history_ms=statement.retain_history_ms,
+    )
+    return replace(statement, text=text, references=())
+
+
+def with_foreign_keys(text: str, keys: Sequence[str]) -> str:
+    r"""Returns the definition of a table with foreign keys, as they are said there, behind all else in it.
+
+    Example:
+        >>> with_foreign_keys("CREATE TABLE t (a int -- one\n)", ["CONSTRAINT k FOREIGN KEY (a) REFERENCES t (a)"])
+        'CREATE TABLE t (a int,\n    CONSTRAINT k FOREIGN KEY (a) REFERENCES t (a) -- one\n)'
+    """
+    depth, end = 0, 0
+    for token in tokens_of(text) if keys else ():
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        if token.is_symbol(")") and depth == 0:
+            return text[:end] + "".join(f",\n    {one}" for one in keys) + text[end:]
+        end = token.end
+    assert not keys, "a table has columns in parentheses"
     return text
 
 

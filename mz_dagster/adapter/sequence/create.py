@@ -39,7 +39,7 @@ from mz_dagster.sql.declared_keys import ForeignKey
 from mz_dagster.sql.definition_zone import check_definition_in
 from mz_dagster.sql.errors import DuplicateObject, InvalidTableDefinition, UnsupportedForm
 from mz_dagster.sql.schemas import PUBLIC
-from mz_dagster.sql.table_text import table_text
+from mz_dagster.sql.table_text import without_foreign_keys
 
 _TAGS = {
     CreateCheck: "CREATE CHECK",
@@ -109,8 +109,8 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     key = name if temporary else target.key
     indexed = isinstance(statement, CreateIndex) and _has_index(names, statement)
     references: tuple[ForeignKey, ...] = ()
-    if isinstance(statement, CreateTable) and statement.references:
-        references, statement = statement.references, _without_references(statement)
+    if isinstance(statement, CreateTable):
+        references, statement = statement.references, without_foreign_keys(statement)
     recording = RecordingResolver(names)
     definition = define(statement, recording, default_timeline=engine.project.timeline, name=key, indexed=indexed)
     if any(map(names.is_temporary, definition.dependencies.values())) and not temporary:
@@ -147,19 +147,6 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     if is_filled and made.timeline is not None and waits:
         _hydrate(engine, made, progress)
     return tag
-
-
-def _without_references(statement: CreateTable) -> CreateTable:
-    """Returns a statement without its foreign keys, which are kept beside its text."""
-    text = table_text(
-        statement.name.last,
-        statement.columns,
-        keys=statement.keys,
-        checks=statement.checks,
-        timeline=statement.timeline,
-        retain_history_ms=statement.retain_history_ms,
-    )
-    return replace(statement, text=text, references=())
 
 
 def _replace_view(names: Names, statement: CreateView) -> str:
