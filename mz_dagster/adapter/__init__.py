@@ -11,6 +11,8 @@ In the order of import:
   `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and what they look at beside the catalog.
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files;
   `file_ids`, `definition_cache`: what those are in plans before they have ids; what was planned is not planned twice.
+- `reference_columns`, `file_references`, `reference_changes`: whether a foreign key can be, those that files declare,
+  and what becomes of them.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the
   project's files differ from it; making it hold them, and what that costs.
 - `effective_objects`: what the files define, and of what is wrong in them what was applied last.
@@ -71,6 +73,7 @@ from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import NoProject, Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectObject, by_cause, load_project
 from mz_dagster.adapter.reading import read
+from mz_dagster.adapter.reference_changes import ReferenceChange
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.row_counts import RowCount, rows_at
 from mz_dagster.adapter.samples import ErrorPart, Sample, errors_at, errors_written, shown, updates_written
@@ -104,6 +107,7 @@ __all__ = [
     "Poll",
     "Project",
     "ProjectObject",
+    "ReferenceChange",
     "Result",
     "RowCount",
     "Sample",

@@ -32,6 +32,7 @@ from mz_dagster.catalog import (
     BOUND_SHAPES,
     COMMENTS,
     PRIVILEGES,
+    REFERENCES,
     SCHEMA,
     Catalog,
     NameTaken,
@@ -183,8 +184,8 @@ def _redefinition(change: Change, old: ObjectRow, reads: Mapping[GlobalId, Globa
         name: id for name, id in old.dependencies.items() if name.startswith("collection ")
     }
     dependencies |= {name: known(id) for name, id in definition.dependencies.items()}
-    options = {name: value for name, value in old.options.items() if name not in (COMMENTS, PRIVILEGES, BOUND_SHAPES)}
-    options.pop(SCHEMA, None)
+    left_out = (COMMENTS, PRIVILEGES, REFERENCES, BOUND_SHAPES, SCHEMA)
+    options = {name: value for name, value in old.options.items() if name not in left_out}
     if definition.schema != PUBLIC:
         options[SCHEMA] = definition.schema
     if definition.shapes:

@@ -1,6 +1,7 @@
 """Applying a project whole: tables, types and sources are altered as files say, and then all else is applied (`apply`).
 
-A table that gets another name and other columns at once is renamed first.
+A table that gets another name and other columns at once is renamed first. What files say of foreign keys is done around
+all that, one after the other (`reference_changes`): if a process ends between, the next one finds what is left to do.
 
 A process that opens a project again and again, as Dagster's does for each evaluation of a sensor, applies it anew only
 if something changed: its settings, its files, or the objects of the catalog.
@@ -12,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mz_dagster.adapter.apply import planned_changes
+from mz_dagster.adapter.apply import NotAllApplied, planned_changes
 from mz_dagster.adapter.change_plan import ChangePlan
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.project_files import BadProjectFile, are_settled, file_states, load_project
+from mz_dagster.adapter.project_files import BadProjectFile, Fault, are_settled, file_states, load_project
+from mz_dagster.adapter.reference_changes import ReferenceChange
 from mz_dagster.adapter.session import Session
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.disk import FileState
@@ -32,12 +34,15 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
 
     Raises:
         BadProjectFile: A table or type cannot be altered as a file says; those before it are.
-        NotAllApplied: A file is wrong, or an object has the name of one of another kind; all else was applied.
-        OrphanStillRead: Something made in a session reads what is to be dropped.
+        NotAllApplied: A file is wrong, an object has the name of one of another kind, or a foreign key cannot be made;
+            all else was applied.
+        OrphanStillRead: Something made in a session reads what is to be dropped, or a table that stays refers to it.
     """
     files = load_project(engine.project)
     rows = engine.catalog.objects()
     plan = planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=drop)
+    # What cannot be done now is tried behind all else, with the rest, and told then.
+    ended = [one for one in plan.references if one.is_first and _carry_out(engine, one) is None]
     altered = {}
     for one in plan.changes:
         if not one.alterations:
@@ -53,8 +58,38 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         except Error as error:
             place = f"{one.object.path}:{one.object.line}"
             raise BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint) from error
-    plan = engine.apply(drop=drop, files=None if altered else files)
-    return replace(plan, changes=tuple(altered.get(one.name, one) for one in plan.changes))
+    try:
+        done = engine.apply(drop=drop, files=None if altered else files)
+    except NotAllApplied as error:
+        done = error.plan
+    unmade = {one: fault for one in done.references if (fault := _carry_out(engine, one)) is not None}
+    plan = replace(
+        done,
+        changes=tuple(altered.get(one.name, one) for one in done.changes),
+        references=(*ended, *(one for one in done.references if one not in unmade)),
+        faults=(*unmade.values(), *done.faults),
+    )
+    engine.known_faults = plan.faults
+    if plan.faults:
+        raise NotAllApplied(plan)
+    return plan
+
+
+def _carry_out(engine: Engine, change: ReferenceChange) -> Fault | None:
+    """Does with a foreign key what is to be done, unless another process has; returns why it cannot be, or None."""
+    try:
+        Session(engine).sequence(change.statement)
+    except OperationalError:
+        raise
+    except Error as error:
+        rows, files = engine.catalog.objects(), load_project(engine.project)
+        left = planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=False)
+        if change not in left.references:
+            return None
+        message = f'{change.path}:{change.line}: {error.message} (in "{change.table}")'
+        bad = BadProjectFile(message, detail=error.detail, hint=error.hint)
+        return Fault(None, bad, change.path, change.line)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,12 @@ from mz_dagster.adapter.equivalence import are_equivalent, named_as
 from mz_dagster.adapter.file_ids import file_id, name_of_file_id
 from mz_dagster.adapter.file_indexes import FileIndexes, with_indexes_first
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, ProjectFiles, ProjectObject
+from mz_dagster.adapter.reference_changes import (
+    ReferenceAction,
+    ReferenceChange,
+    ReferenceComparison,
+    StandingReferences,
+)
 from mz_dagster.adapter.replanning import Replanned
 from mz_dagster.catalog import ObjectRow, in_shard
 from mz_dagster.errors import Error, ProgrammingError
@@ -62,7 +68,7 @@ class Action(Enum):
 
 
 class OrphanStillRead(ProgrammingError):
-    """Something made in a session reads what no file defines any more, so that it is not dropped."""
+    """Something made in a session reads, or a table refers to, what no file defines any more: it is not dropped."""
 
     sqlstate = "2BP01"
 
@@ -119,6 +125,8 @@ class ChangePlan:
         missed: What the files do not define any more, but what is as it was applied last still reads, with the names of
             that.
         read_elsewhere: Those of the orphans that sessions made readers of.
+        references: What becomes of foreign keys, in the order in which it is done: before all changes what goes, and
+            behind them the rest.
     """
 
     changes: tuple[Change, ...]
@@ -129,6 +137,7 @@ class ChangePlan:
     faults: tuple[Fault, ...] = ()
     missed: tuple[tuple[ObjectRow, tuple[str, ...]], ...] = ()
     read_elsewhere: frozenset[GlobalId] = frozenset()
+    references: tuple[ReferenceChange, ...] = ()
 
     def names(self, action: Action) -> tuple[str, ...]:
         """Returns the names of the objects of which this becomes."""
@@ -169,7 +178,7 @@ class ChangePlan:
     def changed(self) -> bool:
         """True if carrying it out changes the catalog."""
         others = any(self.names(one) for one in (Action.RENAME, Action.REWORD, Action.ALTER))
-        return bool(self.created or self.replaced or self.dropped or self.replanned or others)
+        return bool(self.created or self.replaced or self.dropped or self.replanned or self.references or others)
 
 
 def plan_changes(
@@ -195,7 +204,7 @@ def plan_changes(
         grown: What adds columns to sources that are not replaced, by name.
 
     Raises:
-        OrphanStillRead: Something made in a session reads what is to be dropped.
+        OrphanStillRead: Something made in a session reads what is to be dropped, or a table that stays refers to it.
     """
     known = {one.name for one in files.objects}
     existing = {row.name: row for row in rows if row.name is not None}
@@ -209,7 +218,8 @@ def plan_changes(
     faults = _all_faults(files, existing, refused)
     defined = {one.name for one in files.objects} - faults.keys()
     standing = [row.id for name, row in existing.items() if name in faults]
-    needed = _inputs(standing, {row.id: row for row in rows})
+    keys = StandingReferences.among(rows)
+    needed = _inputs(standing, {row.id: row for row in rows}, keys)
     # Of what is wrong nobody knows what the files check.
     needed |= {row.id for row in rows if row.kind == "check" and not needed.isdisjoint(row.dependencies.values())}
     gone = [row for name, row in existing.items() if name not in defined | faults.keys() and FROM_FILES in row.tags]
@@ -240,15 +250,22 @@ def plan_changes(
     if drop:
         for row in (one for one in orphans if one.kind != "index"):  # which lives on for those that read it
             _check_droppable(row, _readers_outside(row.id, rows, inside))
-    nameless = (one for one in files.faults if one.name is None)
+    altered = [one.name for one in changes if one.action is Action.ALTER]
+    tables = (one.object for one in changes if one.object.definition.kind == "table")
+    references, unmade = ReferenceComparison(keys, existing, altered, faults).changes(tables)
+    if drop:
+        ending = {(existing[one.table].id, one.name) for one in references if one.action is ReferenceAction.DROP}
+        _check_unreferenced({one.id for one in orphans}, keys, ending)
+    nameless = (*(_with_advice(one, existing) for one in files.faults if one.name is None), *unmade)
     return ChangePlan(
         tuple(changes),
         tuple(reversed(orphans)),
         drop,
         tuple(sorted(name for name, row in existing.items() if _is_outside(row, name, inside | faults.keys()))),
         faults=tuple(sorted((*nameless, *faults.values()), key=lambda one: one.waits_for is not None)),
-        missed=tuple((row, _readers_among(row, rows, faults)) for row in gone if row.id in needed),
+        missed=tuple((row, _readers_among(row, rows, faults, keys)) for row in gone if row.id in needed),
         read_elsewhere=frozenset(row.id for row in orphans if _readers_outside(row.id, rows, inside)),
+        references=references,
     )
 
 
@@ -263,11 +280,13 @@ def _renamed(files: ProjectFiles, existing: Mapping[str, ObjectRow]) -> dict[str
     return found
 
 
-def _readers_among(row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[str, Fault]) -> tuple[str, ...]:
-    reached = {row.id}
-    for one in rows:  # in order of creation, so readers come after what they read
-        if not reached.isdisjoint(one.dependencies.values()):
-            reached.add(one.id)
+def _readers_among(
+    row: ObjectRow, rows: Sequence[ObjectRow], faults: Mapping[str, Fault], references: StandingReferences
+) -> tuple[str, ...]:
+    reached, size = {row.id}, 0
+    while size < len(reached):  # tables refer to each other in any order
+        size = len(reached)
+        reached |= {one.id for one in rows if not reached.isdisjoint(_read_by(one, references))}
     return tuple(str(one.name) for one in rows if one.id in reached - {row.id} and one.name in faults)
 
 
@@ -450,15 +469,22 @@ def _with_advice(fault: Fault, existing: Mapping[str, ObjectRow]) -> Fault:
     return replace(fault, error=error)
 
 
-def _inputs(ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow]) -> set[GlobalId]:
-    """Returns what these read, directly or not, and themselves."""
+def _read_by(row: ObjectRow, references: StandingReferences) -> list[GlobalId]:
+    """Returns what an object reads, and the tables that it refers to."""
+    return [*row.dependencies.values(), *(parent.id for _, parent in references.of(row))]
+
+
+def _inputs(
+    ids: Collection[GlobalId], rows: Mapping[GlobalId, ObjectRow], references: StandingReferences
+) -> set[GlobalId]:
+    """Returns what these read or refer to, directly or not, and themselves."""
     reached: set[GlobalId] = set()
     pending = list(ids)
     while pending:
         id = pending.pop()
         if id in rows and id not in reached:
             reached.add(id)
-            pending += rows[id].dependencies.values()
+            pending += _read_by(rows[id], references)
     return reached
 
 
@@ -561,4 +587,23 @@ def _check_droppable(row: ObjectRow, readers: Sequence[str]) -> None:
             detail=f"No file defines it any more; it is read by {', '.join(readers)}.",
             hint=f'Drop those first, or everything at once: mz-dagster sql -c "DROP {row.kind.upper()} {called(row)} '
             'CASCADE". Without --drop it is left alone.',
+        )
+
+
+def _check_unreferenced(
+    going: Collection[GlobalId], references: StandingReferences, ending: Collection[tuple[GlobalId, str]]
+) -> None:
+    """Returns if no table that stays refers to one that goes; `ending` are the foreign keys that are dropped before."""
+    links = [one for one in references.to(going) if one[0].id not in going and (one[0].id, one[1].name) not in ending]
+    for child, key, parent in links[:1]:
+        others = [f"constraint {one.name} on table {called(by)}" for by, one, to in links if to.id == parent.id]
+        raise OrphanStillRead(
+            f'table "{called(parent)}" is not dropped: table "{called(child)}" refers to it',
+            detail=f"No file defines it any more; what depends on it: {', '.join(others)}.",
+            hint=(
+                "Take it out of its file, too."
+                if key.is_of_files
+                else f"Drop that first: ALTER TABLE {called(child)} DROP CONSTRAINT {key.name}."
+            )
+            + " Without --drop it is left alone.",
         )

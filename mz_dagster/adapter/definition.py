@@ -299,13 +299,7 @@ def _defined(statement: Definable, resolver: Resolver, called: str, default_time
         case CreateConnection():
             return _connection(statement, resolver, called)
         case CreateTable():
-            if statement.references:  # a session takes them off before
-                raise UnsupportedForm(
-                    "a foreign key in a file of a project is not supported",
-                    detail="Files define tables in any order.",
-                    hint="Leave it out, and ALTER TABLE ... ADD FOREIGN KEY in a session, which stays.",
-                    position=statement.references[0].offset + 1,
-                )
+            assert not statement.references, "they are kept beside what defines a table"
             columns, types = typed_columns(statement.columns, resolver)
             statement = replace(statement, columns=columns)
             check_definition(statement)

@@ -218,9 +218,9 @@ class Engine:
     def apply(self, *, drop: bool = False, files: ProjectFiles | None = None) -> ChangePlan:
         """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
 
-        Tables are as they were: `apply_project` alters them first. Several processes may do so at once: who is late
-        finds everything there. What is wrong in the files, with what reads it, stays as it was applied last; all else
-        is applied before the error is raised.
+        Tables are as they were, with their foreign keys: `apply_project` alters both around it. Several processes may
+        do so at once: who is late finds everything there. What is wrong in the files stays as it was applied last, with
+        what reads it; all else is applied before the error is raised.
 
         Args:
             drop: Whether to drop what the files once defined and no longer do.

@@ -32,9 +32,11 @@ from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_ann
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache, parts_of_query
 from mz_dagster.adapter.file_ids import file_id, name_of_file_id
+from mz_dagster.adapter.file_references import FileReference, bound_reference
 from mz_dagster.adapter.origins import source_of
 from mz_dagster.adapter.plan_limit import ensure_within_limit
 from mz_dagster.adapter.project import Project
+from mz_dagster.adapter.reference_columns import check_can_be_referenced
 from mz_dagster.adapter.stated_columns import StatedColumns
 from mz_dagster.budget import Budget, budget
 from mz_dagster.catalog import UnknownTimeline
@@ -61,9 +63,11 @@ from mz_dagster.sql import (
 )
 from mz_dagster.sql.check_statement import CheckRule
 from mz_dagster.sql.cursor import quoted
-from mz_dagster.sql.errors import InvalidSchemaName, suggestion
+from mz_dagster.sql.declared_keys import ForeignKey
+from mz_dagster.sql.errors import InvalidSchemaName, UndefinedTable, suggestion
 from mz_dagster.sql.lexer import Token, TokenKind, split_around_errors, tokens_of
 from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
+from mz_dagster.sql.table_text import with_foreign_keys, without_foreign_keys
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
@@ -174,6 +178,7 @@ class ProjectObject:
         uncreatable: Why it is not created, if it is not there yet; None if nothing forbids it.
         decided_columns: Those that a source gets because its table has them now; None if they are stated, or were
             decided before.
+        references: A table's foreign keys, which are no part of its definition.
     """
 
     definition: Definition
@@ -186,11 +191,17 @@ class ProjectObject:
     fault: BadProjectFile | None = None
     uncreatable: BadProjectFile | None = None
     decided_columns: str | None = None
+    references: tuple[FileReference, ...] = ()
 
     @property
     def name(self) -> str:
         """The object's name."""
         return self.definition.name
+
+    @property
+    def sql(self) -> str:
+        """The SQL that defines it, with the foreign keys of a table."""
+        return with_foreign_keys(self.definition.text, [one.text for one in self.references if one.error is None])
 
     @property
     def version(self) -> str:
@@ -355,8 +366,41 @@ class _Loader:
                 self._note(Fault(name, error, one.path, one.line))
         for name in self._found:
             self._object(name)
+        for name, found in self._found.items():
+            if name in self._loaded and isinstance(found.statement, CreateTable):
+                self._loaded[name] = self._with_references(self._loaded[name], found, found.statement.references)
         faults = (*self._nameless, *self._faults.values())
         return ProjectFiles(tuple(self._loaded.values()), tuple(sorted(faults, key=lambda one: bool(one.waits_for))))
+
+    def _with_references(
+        self, one: ProjectObject, found: _Found[Definable], keys: Sequence[ForeignKey]
+    ) -> ProjectObject:
+        """Returns a table with its foreign keys, once all tables are loaded, and notes what is wrong with these."""
+        made = []
+        for key in keys:
+            line = _line(found.text, key.offset)
+            try:
+                made.append(bound_reference(key, line, one.definition, self._referenced(key, one.definition)))
+            except Error as error:
+                if isinstance(error, _DependsOnFault):
+                    error = ProgrammingError(
+                        f'foreign key "{key.name}" waits for "{Name(key.table)}": {error.message}',
+                        detail=error.fault.error.detail,
+                        hint=error.fault.error.hint,
+                        position=key.offset + 1,
+                    )
+                bad = found.placed(error, one.name)
+                self._note(Fault(None, bad, found.path, line))
+                made.append(FileReference(key, "", line, bad))
+        return replace(one, references=tuple(made))
+
+    def _referenced(self, key: ForeignKey, child: Definition) -> Definition:
+        """Returns the other table of a foreign key."""
+        item = self.resolve(key.table)
+        if item is None:
+            raise UndefinedTable.named(".".join(key.table), self.names(), key.offset + 1)
+        check_can_be_referenced(key, item.kind, (child.timeline, item.timeline))
+        return self._loaded[name_of_file_id(item.id)].definition
 
     def _note(self, fault: Fault) -> None:
         """Notes a fault; an object's first one counts."""
@@ -509,6 +553,8 @@ class _Loader:
             if isinstance(statement, CreateSource) and not statement.columns:
                 statement, decided = self._stated(name, found, statement)
                 self.asked_elsewhere = True
+            elif isinstance(statement, CreateTable):
+                statement = without_foreign_keys(statement)
             schema = _schema(statement)
             if schema != PUBLIC and schema_key(schema) not in self._schemas:
                 raise InvalidSchemaName(

@@ -326,7 +326,7 @@ def _redefine(connection: Connection, id: GlobalId, other: Redefinition, created
     if other.before not in (None, row.sql):
         raise Redefined(other.name)
     give_name(connection, other.name, id)
-    kept = {key: value for key, value in row.options.items() if key in (COMMENTS, PRIVILEGES, VALUES)}
+    kept = {key: value for key, value in row.options.items() if key in (COMMENTS, PRIVILEGES, REFERENCES, VALUES)}
     options = {**other.options, **kept}
     connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(sql=other.sql, options=json_text(options)))
     connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))

@@ -18,7 +18,7 @@ from mz_dagster.catalog.errors import CatalogDamaged, StateTooNew, StateTooOld
 from mz_dagster.catalog.schema import COUNTER, PROJECT
 from mz_dagster.version import __version__, is_later
 
-FORMAT = 7
+FORMAT = 8
 """The format that this release reads and writes."""
 
 
@@ -48,6 +48,10 @@ def _may_have_references(connection: Connection) -> None:
         connection.execute(insert(COUNTER).values(name="reference", last=0))
 
 
+def _may_have_references_of_files(_: Connection) -> None:
+    """Changes nothing: from format 8 on references of tables may be those of a project's files, and none is yet."""
+
+
 STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
     {
         1: _may_inline,
@@ -56,6 +60,7 @@ STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
         4: _may_add_columns,
         5: _may_have_unique_indexes,
         6: _may_have_references,
+        7: _may_have_references_of_files,
     }
 )
 """What brings a state of each older format to the next one, by that format."""

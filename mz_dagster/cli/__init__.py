@@ -614,6 +614,8 @@ def _apply(options: argparse.Namespace) -> int:
     ):
         if names:
             print(f"{verb}: {', '.join(map(shown_name, names))}")
+    for one in applied.references:
+        print(f"foreign key: {one.statement.text}")
     if applied.orphaned:
         print(f"no file defines any more: {', '.join(map(shown_name, applied.orphaned))} (apply --drop drops them)")
     print_faults(applied.faults)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mz_dagster.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from mz_dagster.adapter import Change, ChangePlan, Fault, Hydration
+    from mz_dagster.adapter import Change, ChangePlan, Fault, Hydration, ReferenceChange
 
 
 def print_faults(faults: Sequence[Fault]) -> None:
@@ -37,7 +37,8 @@ def print_changes(plan: ChangePlan) -> None:
     why = "no file defines it any more"
     first = (Action.RENAME, Action.ALTER)  # what others are missed for comes before who misses it
     changes = [one for one in plan.changes if one.action is not Action.KEEP]
-    rows = [_row(one) for one in changes if one.action in first]
+    rows = [_key_row(one) for one in plan.references if one.is_first]
+    rows += [_row(one) for one in changes if one.action in first]
     for row, readers in plan.missed:
         still = (
             f"{', '.join(map(shown_name, readers))} cannot do without" if readers else "what it checks is wrong there"
@@ -54,6 +55,7 @@ def print_changes(plan: ChangePlan) -> None:
             verb = "rehydrate" if each.row.has_collection else "replace"
             until = "not readable" if each.row.has_collection else ""
             rows.append((verb, each.row.kind, each.name, each.reason, until))
+    rows += [_key_row(one) for one in plan.references if not one.is_first]
     anew = {each.name for each in plan.replanned}
     if rows:
         print_table(("action", "kind", "name", "because", "until hydrated"), rows)
@@ -81,6 +83,12 @@ def _row(change: Change) -> tuple[str, str, str, str, str]:
         _reason(change),
         _readers_meanwhile(change),
     )
+
+
+def _key_row(change: ReferenceChange) -> tuple[str, str, str, str, str]:
+    """Returns what becomes of a foreign key, with the statement that does it."""
+    why = "no file declares it any more" if change.is_first else "its file declares it"
+    return (change.action.value, "foreign key", change.name, f"{why}: {change.statement.text}", "")
 
 
 def _reason(change: Change) -> str:

@@ -58,7 +58,7 @@ class MzDagsterTranslator:
             "dagster/column_schema": _column_schema(obj),
             "dagster/storage_kind": "deltalake",
             "dagster/code_references": _code_references(obj),
-            "mz/sql": code_block("sql", definition.text),
+            "mz/sql": code_block("sql", obj.sql),
             TIMELINE_KEY: definition.timeline,
         }
         description = obj.comment

@@ -192,6 +192,9 @@ class AlteredTable:
                 cursor = _cursor(action)
                 parse_constraint(cursor, self.definition)
                 cursor.expects_end()
+                if action.is_of_files:
+                    *others, added = self.definition.references
+                    self.definition.references = [*others, replace(added, is_of_files=True)]
             case "drop column":
                 if self._has(action):
                     self._drop(action)

@@ -49,6 +49,7 @@ class ForeignKey:
         is_deferrable: Whether it may be held at the end of a transaction only.
         is_deferred: Whether it is, unless a transaction says otherwise.
         is_enforced: Whether it is held at all.
+        is_of_files: Whether it is there because a project's files declare it, and goes when they no longer do.
         offset: Where it is said.
     """
 
@@ -63,11 +64,13 @@ class ForeignKey:
     is_deferrable: bool = False
     is_deferred: bool = False
     is_enforced: bool = True
+    is_of_files: bool = False
     offset: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Returns what the catalog keeps of it; the other table's name is whatever that is called by then."""
-        return {name: value for name, value in asdict(self).items() if name not in ("table", "offset")}
+        left_out = ("table", "offset", *(() if self.is_of_files else ("is_of_files",)))
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     @classmethod
     def of_json(cls, kept: dict[str, Any]) -> ForeignKey:

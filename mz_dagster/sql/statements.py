@@ -456,6 +456,7 @@ class AlterAction:
         type: The type that a column gets.
         number: What a column generates next; None for what it generated first.
         casts: Whether values are cast to the type by USING, as an expression casts them.
+        is_of_files: Whether a foreign key that is added is one that a project's files declare.
     """
 
     kind: Literal[
@@ -472,6 +473,7 @@ class AlterAction:
     type: ScalarType | None = None
     number: int | None = None
     casts: bool = False
+    is_of_files: bool = False
 
     @property
     def stands_alone(self) -> bool:

@@ -107,3 +107,18 @@ def test_what_is_left_says_who_cannot_do_without_it(assets: Path, capsys: pytest
     assert out.count("no file defines it any more, and last, last_not_null_a cannot do without") == 0
     assert out.count("no file defines it any more, and last cannot do without") == 2
     assert "no file defines it any more, and what it checks is wrong there" in out
+
+
+def test_foreign_keys_are_shown_with_what_makes_them(assets: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assets.write_text("CREATE TABLE c (p integer REFERENCES p);\nCREATE TABLE p (id integer PRIMARY KEY);\n")
+    statement = "ALTER TABLE c ADD CONSTRAINT c_p_fkey FOREIGN KEY (p) REFERENCES p (id)"
+    assert main(["plan", "--check"]) == 3
+    assert f"add     foreign key  c_p_fkey  its file declares it: {statement}" in capsys.readouterr().out
+    assert main(["apply"]) == 0
+    assert capsys.readouterr().out.endswith(f"created: c, p\nforeign key: {statement}\n")
+    assets.write_text("CREATE TABLE c (p integer);\nCREATE TABLE p (id integer PRIMARY KEY);\n")
+    assert main(["plan", "--check"]) == 3
+    assert "no file declares it any more: ALTER TABLE c DROP CONSTRAINT c_p_fkey" in capsys.readouterr().out
+    assert main(["apply"]) == 0
+    assert capsys.readouterr().out == "kept: c, p\nforeign key: ALTER TABLE c DROP CONSTRAINT c_p_fkey\n"
+    assert main(["plan", "--check"]) == 0

@@ -58,6 +58,7 @@ def check_definitions(examined: ExaminedProject) -> Iterator[Finding]:
         ("new", plan.created),
         ("changed", plan.replaced),
         ("defined by no file any more", plan.orphaned),
+        ("foreign keys", tuple(one.name for one in plan.references)),
     ):
         if names:
             yield Finding("definitions-differ", str(project.assets), f"{what}: {', '.join(names)}")
