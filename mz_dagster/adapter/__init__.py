@@ -32,7 +32,7 @@ In the order of import:
 - `dml`, `constraints`, `conflicts`, `create_sql`: how writes are sealed, what tables demand of their rows, and
   definitions as text.
 - `hidden_tables`, `generated_values`: tables that get their name with their rows, and the
-  values that columns generate.
+  values that columns generate; `stand_ins`: tables that a transaction alters under its views.
 - `subscriptions`, `subscribe_envelopes`: SUBSCRIBE, and the forms in which it tells changes; `polled_subscription` to
   what has no history.
 - `declared_cursors`, `copy_client`: cursors that a session names; who sends and gets the rows of COPY.

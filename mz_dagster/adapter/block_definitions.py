@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from mz_dagster.adapter.stand_ins import StandIn
 from mz_dagster.catalog import Catalog
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -66,12 +67,14 @@ class BlockDefinitions:
         dropped: What it has dropped of what was there before.
         renamed: The keys by which the catalog knows what it has renamed.
         temporary: The temporary objects that it has created, by name.
+        stand_ins: Which of the tables that it has created stand in for others, which are altered when it commits.
     """
 
     named: dict[str, GlobalId] = field(default_factory=dict)
     dropped: frozenset[GlobalId] = frozenset()
     renamed: dict[GlobalId, str] = field(default_factory=dict)
     temporary: dict[str, GlobalId] = field(default_factory=dict)
+    stand_ins: dict[GlobalId, StandIn] = field(default_factory=dict)
     _made: list[GlobalId] = field(default_factory=list)
     _adopt: Callable[[str, GlobalId], None] | None = None
 
@@ -102,6 +105,21 @@ class BlockDefinitions:
         if id not in self._made:
             self.dropped |= {id}
 
+    def stand_in(self, new: GlobalId, stands: StandIn) -> None:
+        """Notes that a table that was created stands in for another; one that did is gone."""
+        self.stand_ins = {id: one for id, one in self.stand_ins.items() if one.table.id != stands.table.id}
+        self.stand_ins[new] = stands
+
+    def alter(self, new: GlobalId) -> StandIn:
+        """Lets the table that another stands in for have its place and its name again; returns what it is to be."""
+        stands = self.stand_ins.pop(new)
+        key = next(key for key, id in self.named.items() if id == new)
+        self.drop(new)
+        self.dropped -= {stands.table.id}
+        if key != stands.table.name:
+            self.rename(stands.table.id, str(stands.table.name), key)
+        return stands
+
     def has_made(self, id: GlobalId) -> bool:
         """Returns whether something was created by the block."""
         return id in self._made
@@ -117,12 +135,14 @@ class BlockDefinitions:
 
     def saved(self) -> BlockDefinitions:
         """Returns what is defined now, for a savepoint."""
-        return BlockDefinitions(dict(self.named), self.dropped, dict(self.renamed), dict(self.temporary))
+        return BlockDefinitions(
+            dict(self.named), self.dropped, dict(self.renamed), dict(self.temporary), dict(self.stand_ins)
+        )
 
     def restore(self, saved: BlockDefinitions) -> None:
         """Undoes what was defined since."""
         self.named, self.dropped, self.renamed = dict(saved.named), saved.dropped, dict(saved.renamed)
-        self.temporary = dict(saved.temporary)
+        self.temporary, self.stand_ins = dict(saved.temporary), dict(saved.stand_ins)
 
     def drop_gone(self, catalog: Catalog) -> frozenset[GlobalId]:
         """Drops what was made and is gone again, so that the commit can drop what that depends on; returns the ids."""
@@ -147,3 +167,4 @@ class BlockDefinitions:
                 if catalog.object(id).name is None:
                     catalog.drop_object(id)
         self.named, self.dropped, self.renamed, self.temporary, self._made = {}, frozenset(), {}, {}, []
+        self.stand_ins = {}

@@ -329,16 +329,23 @@ class Peeks:
         return fold_constants(optimize(bottom_up(self._of_own_writes(relation), with_rows)))
 
     def _of_own_writes(self, relation: Relation) -> Relation:
-        """Returns a plan that computes itself what is computed from a table that the transaction block has written."""
+        """Returns a plan that computes itself what is computed from a table that the transaction block has written.
+
+        One that the block has altered is read as what stands in for it.
+        """
         written = frozenset[GlobalId]() if self.transaction is None else self.transaction.written
-        if not written:
+        if self.transaction is None or not written:
             return relation
         definitions = self.engine.definitions
+        altered = {one.table.id: (new, one) for new, one in self.transaction.defined.stand_ins.items()}
         bound = {one.id for one in nodes_of(relation) if isinstance(one, Let)}
 
         def computed(one: Relation) -> Relation:
             if not isinstance(one, Get) or one.id in bound or _is_no_collection(one.id):
                 return one
+            if one.id in altered:
+                new, stands = altered[one.id]
+                return stands.in_place_of(one, definitions.item(new).relation())
             if one.id in written or definitions.inputs_of(one.id).isdisjoint(written):
                 return one
             return self._of_own_writes(definitions.query_of(one.id))

@@ -42,9 +42,12 @@ from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.deferred_constraints import DeferredConstraints
 from mz_dagster.adapter.dml import PendingWrite, open_table
 from mz_dagster.adapter.engine import Engine
+from mz_dagster.adapter.stand_ins import StandIn
 from mz_dagster.adapter.timestamps import AsOfTime, Isolation, NoValidTimestamp
 from mz_dagster.adapter.write_attempts import write_attempts
 from mz_dagster.catalog import (
+    REFERENCES,
+    Alteration,
     Batch,
     BatchId,
     BatchState,
@@ -131,6 +134,37 @@ class _Written:
         """Whose place the table takes, if it was made for one."""
         found = [one.of.takeover for one in self.writes if isinstance(one.of.takeover, Takeover)]
         return found[0] if found else None
+
+    def stored(self, row: CollectionRow) -> CollectionRow:
+        """Returns the table's row, by which its batch is written."""
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class _Altered:
+    """What a block will write to a table that it has altered, which another stands in for."""
+
+    stands: StandIn
+    own: _Written | None
+    holds: _Written | None
+
+    def frame(self, time: int) -> pa.Table:
+        """Returns all updates, at a time, summed."""
+        own, holds = (None if one is None or not one.writes else one.frame(time) for one in (self.own, self.holds))
+        return self.stands.updates(own, holds, time)
+
+    @property
+    def restarts(self) -> bool:
+        return False  # its sequences go on behind those of what stands in for it
+
+    @property
+    def takeover(self) -> Alteration:
+        """How the table is altered."""
+        return self.stands.alteration
+
+    def stored(self, row: CollectionRow) -> CollectionRow:
+        """Returns the table's row, by which its batch is written."""
+        return replace(row, columns=self.stands.stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,13 +381,14 @@ class Transaction:
 
     @property
     def written(self) -> frozenset[GlobalId]:
-        """The tables to which it will write updates."""
-        return frozenset(id for id, one in self._written.items() if one.writes)
+        """The tables to which it will write updates, those that it alters among them."""
+        altered = (one.table.id for one in self.defined.stand_ins.values())
+        return frozenset([*(id for id, one in self._written.items() if one.writes), *altered])
 
     def with_own_writes(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
         """Returns lists of batches with those that the block has made of its own writes."""
         own: dict[GlobalId, tuple[Batch, ...]] = {}
-        for id in self.written & listed.keys():
+        for id in [id for id, one in self._written.items() if one.writes and id in listed]:
             self._check_unaltered(self.engine.catalog.collection(id))
             own[id] = self._batches(id)
         return {id: replace(one, batches=(*one.batches, *own.get(id, ()))) for id, one in listed.items()}
@@ -439,7 +474,9 @@ class Transaction:
             WriteContended: Others were faster, until the deadline; nothing was written.
         """
         try:
-            tables = {id: one for id, one in self._written.items() if one.writes and not self.defined.is_gone(id)}
+            altered = dict(map(self._altered, [*self.defined.stand_ins]))
+            kept = (id for id, one in self._written.items() if one.writes and not self.defined.is_gone(id))
+            tables = {**{id: self._written[id] for id in kept}, **altered}
             gone = self.defined.drop_gone(self.engine.catalog)
             self._read -= gone
             self._locked -= gone
@@ -454,21 +491,38 @@ class Transaction:
         finally:
             self.end()
 
+    def _altered(self, new: GlobalId) -> tuple[GlobalId, _Written | _Altered]:
+        """Returns a table that the block has altered, and what it will write to it; see `stand_ins`."""
+        catalog, stands = self.engine.catalog, self.defined.stand_ins[new]
+        row, numbers, holds = catalog.object(new), catalog.numbers(new), self._written.get(new)
+        begins_anew = holds is not None and holds.restarts
+        alteration = replace(
+            stands.alteration,
+            comments=row.comments,
+            references=row.options.get(REFERENCES, ()),
+            claimed=dict.fromkeys(numbers) if begins_anew else numbers,
+            numbers=stands.numbers,
+        )
+        self.defined.alter(new)
+        id = stands.table.id
+        return id, _Altered(replace(stands, alteration=alteration), self._written.get(id), holds)
+
     def takeover_of(self, id: GlobalId) -> Takeover | None:
         """Returns whose place a table that the block has made takes, if it was made for one."""
         written = self._written.get(id)
         return None if written is None else written.takeover
 
-    def _definitions(self, takeovers: Mapping[GlobalId, Takeover]) -> dict[str, Any]:
+    def _definitions(self, takeovers: Mapping[GlobalId, Takeover | Alteration]) -> dict[str, Any]:
         """Returns what a seal takes of what the block has created, renamed, dropped and replaced."""
         defined = self.defined
         names = {id: key for key, id in defined.named.items()}
-        replaced = {one.old for one in takeovers.values()}
-        replaced.update(id for one in takeovers.values() if one.looked is not None for id in one.looked.readers)
+        places = [one for one in takeovers.values() if isinstance(one, Takeover)]
+        replaced = {one.old for one in places}
+        replaced.update(id for one in places if one.looked is not None for id in one.looked.readers)
         drops = defined.dropped - replaced
         return {"names": names, "renames": dict(defined.renamed), "drops": drops, "takeovers": takeovers}
 
-    def _seal(self, tables: Mapping[GlobalId, _Written]) -> None:
+    def _seal(self, tables: Mapping[GlobalId, _Written | _Altered]) -> None:
         engine, timeline = self.engine, self._timeline
         assert timeline is not None
         catalog, ttl_ms = engine.catalog, engine.project.lease_ms
@@ -488,7 +542,8 @@ class Transaction:
                     seals = []
                     for id, row in rows.items():
                         upper = Antichain.of(row.upper.lattice, time + 1)
-                        written = writer.write(engine.shards, row, row.upper, upper, tables[id].frame(time))
+                        stored = tables[id].stored(row)
+                        written = writer.write(engine.shards, stored, row.upper, upper, tables[id].frame(time))
                         seals.append(Seal(id, row.upper, upper, *written))
                     outcome = catalog.seal(
                         seals,

@@ -634,6 +634,8 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
     entries = _entries(connection, now)
     if row.version + 1 != alteration.shapes.version or _dependants(entries, id) != alteration.readers:
         raise TableAltered(id, row.version)
+    if alteration.numbers is not None and numbers_of(connection, id) != alteration.numbers:
+        raise TableAltered(id, row.version)
     if alteration.dropped:
         take_names(connection, alteration.dropped)
         entries = _entries(connection, now)

@@ -210,12 +210,13 @@ class Alteration:
         shapes: Its shapes; the last one is new.
         renamed: The columns that it keeps, by what they were called.
         sequences: The columns that generate their values.
-        claimed: The last number that rows of before have got in a column that is new.
+        claimed: The last number that rows have got, by the columns that do not just go on.
         comments: What is said of it, and of its columns.
         readers: All that depended on it, directly or not, when that was looked at.
         dropped: What of it goes with the alteration.
         types: The types that were created and that its columns are of, by their names.
         references: Its foreign keys, as its options have them.
+        numbers: Where its sequences must stand before, by their columns; None: anywhere.
     """
 
     sql: str
@@ -227,9 +228,10 @@ class Alteration:
     comments: Mapping[str, str]
     readers: frozenset[GlobalId]
     dropped: frozenset[GlobalId] = frozenset()
-    claimed: Mapping[str, int] = field(default_factory=dict)
+    claimed: Mapping[str, int | None] = field(default_factory=dict)
     types: Mapping[str, GlobalId] = field(default_factory=dict)
     references: Sequence[Mapping[str, Any]] = ()
+    numbers: Mapping[str, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,11 @@ class Sequences(Transactions):
             hand_over_sequences(connection, old, new, columns)
             return numbers_of(connection, old)
 
+    def numbers(self, table: GlobalId) -> Mapping[str, int | None]:
+        """Returns the last number that each sequence of a table has handed out, None if none, by its column."""
+        with self._database.read() as connection:
+            return numbers_of(connection, table)
+
     def last_numbers(self) -> Mapping[tuple[GlobalId, str], int | None]:
         """Returns the last number that each sequence has handed out, None if none, by table and column."""
         with self._database.read() as connection:
@@ -101,17 +106,17 @@ def alter_sequences(
     table: GlobalId,
     renamed: Mapping[str, str],
     columns: Collection[str],
-    claimed: Mapping[str, int],
+    claimed: Mapping[str, int | None],
 ) -> None:
     """Lets the sequences of a table be those of some columns.
 
-    One whose column was kept, under a new name, goes on; another goes on behind the last number that was claimed.
+    One goes on behind the last number that was claimed; else, if its column was kept, under whatever name, as it was.
     """
     query = select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == table)
     last = {renamed[row.column]: row.last for row in connection.execute(query) if row.column in renamed}
     connection.execute(delete(SEQUENCE).where(SEQUENCE.c.object == table))
     if columns:
-        rows = [{"object": table, "column": one, "last": last.get(one, claimed.get(one))} for one in sorted(columns)]
+        rows = [{"object": table, "column": one, "last": claimed.get(one, last.get(one))} for one in sorted(columns)]
         connection.execute(insert(SEQUENCE), rows)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 
 from mz_dagster.adapter import Connection, connect
 from mz_dagster.catalog import NameTaken
 from mz_dagster.errors import Error
+from tests.adapter.outcomes import compare
 
 MADE = (
     "CREATE TABLE made (id serial PRIMARY KEY, n integer)",
@@ -118,7 +121,8 @@ def test_of_two_blocks_that_take_a_name_one_commits(
         ("DROP TABLE read", "2BP01"),
         ("DROP TABLE mine", "25001"),
         ("CREATE TEMPORARY TABLE mine AS SELECT 1 AS a", "42P07"),
-        ("ALTER TABLE read ADD COLUMN b integer", "25001"),
+        ("ALTER TABLE read ADD b integer, DROP COLUMN a", "2BP01"),
+        ("ALTER TABLE read ALTER a TYPE bigint", "0A000"),
         ("ALTER TABLE mine ADD COLUMN b integer", "25001"),
         ("ALTER TABLE counted ALTER COLUMN a RESTART", "25001"),
         ("ALTER TABLE counted ADD CHECK (a > 1)", "23514"),
@@ -323,6 +327,120 @@ def test_an_altered_table_is_what_it_was_if_its_block_rolls_back(altering: tuple
         one.execute("ALTER TABLE t ADD COLUMN e integer")
         one.execute("DROP TABLE t")
     assert names(other) == []
+
+
+#: Each is executed here and in PostgreSQL, where views are no tables, either.
+UNDER_A_VIEW = (
+    "CREATE TABLE t (id serial PRIMARY KEY, a integer, b text DEFAULT 'x')",
+    "CREATE VIEW u AS SELECT a, count(*) AS n, max(id) AS id FROM t GROUP BY a",
+    "INSERT INTO t (a) VALUES (1), (2), (2)",
+    "ALTER TABLE t ADD COLUMN dropped integer DEFAULT 8",
+    "ALTER TABLE t DROP COLUMN dropped",
+    "BEGIN",
+    "INSERT INTO t (a) VALUES (3)",
+    "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 5, DROP COLUMN b",
+    "UPDATE t SET c = 9 WHERE a = 1",
+    "ALTER TABLE t ALTER COLUMN c DROP DEFAULT",
+    "SAVEPOINT named",
+    "INSERT INTO t (id, a, c) VALUES (40, 4, 4)",
+    "ROLLBACK TO named",
+    "ALTER TABLE t RENAME COLUMN a TO d",
+    "INSERT INTO t (d, c) VALUES (2, 1), (NULL, 2)",
+    "ALTER TABLE t ADD COLUMN e integer DEFAULT 3, ADD CHECK (c > 0)",
+    "DELETE FROM t WHERE id = 2",
+    "SELECT * FROM u WHERE n > 1",
+    "SAVEPOINT undone",
+    "TRUNCATE t",
+    "ALTER TABLE t ADD COLUMN f text",
+    "ROLLBACK TO undone",
+    "INSERT INTO t (d, c) VALUES (6, 6)",
+    "COMMIT",
+    "INSERT INTO t (d, c) VALUES (7, 0)",
+    "INSERT INTO t (d, c) VALUES (7, 1)",
+    "BEGIN",
+    "ALTER TABLE t DROP COLUMN e",
+    "TRUNCATE t RESTART IDENTITY",
+    "COMMIT",
+    "INSERT INTO t (d, c) VALUES (1, 1)",
+)
+
+
+def test_a_table_is_altered_under_its_views_as_in_postgres(
+    sparkless: Connection, theirs: psycopg.Connection[Any]
+) -> None:
+    compare(sparkless, theirs, UNDER_A_VIEW)
+
+
+@pytest.fixture
+def viewed(two: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
+    """Two sessions, and in the first a block that has altered a table from which views are computed."""
+    one, other = two
+    for sql in (
+        "CREATE TABLE t (id serial PRIMARY KEY, a integer, b text)",
+        "CREATE INDEX t_a ON t (a)",
+        "COMMENT ON COLUMN t.a IS 'a number'",
+        "INSERT INTO t (a) VALUES (1), (2)",
+        "CREATE MATERIALIZED VIEW total AS SELECT sum(a) AS a FROM t",
+        "CREATE TABLE p (a integer PRIMARY KEY)",
+        "INSERT INTO p VALUES (1), (2), (13)",
+        "BEGIN",
+        "ALTER TABLE t ADD COLUMN c integer NOT NULL DEFAULT 5, DROP COLUMN b",
+        "ALTER TABLE t RENAME COLUMN a TO d",
+        "UPDATE t SET c = c + id, d = 13 WHERE d = 2",
+        "ALTER TABLE t ADD FOREIGN KEY (d) REFERENCES p",
+        "COMMENT ON COLUMN t.c IS 'another'",
+    ):
+        one.execute(sql)
+    assert rows(one, "TABLE t") == [(1, 1, 5), (2, 13, 7)]
+    assert rows(one, "TABLE total") == [(14,)]
+    assert rows(other, "TABLE t") == [(1, 1, None), (2, 2, None)]
+    assert rows(other, "TABLE total") == [(3,)]
+    return one, other
+
+
+def test_views_are_what_they_were_computed_from_once_the_block_commits(viewed: tuple[Connection, Connection]) -> None:
+    one, other = viewed
+    catalog = one.engine.catalog
+    before = {row.name: row.id for row in catalog.objects() if row.name is not None}
+    assert state_in(one, "CREATE INDEX t_c ON t (c)") == "25001"
+    assert state_in(one, "CREATE MATERIALIZED VIEW m AS SELECT c FROM t") == "25001"
+    assert state_in(one, "DROP TABLE t CASCADE") == "25001"
+    assert state_in(one, "ALTER TABLE t DROP COLUMN d") == "2BP01"
+    assert state_in(one, "ALTER TABLE t DROP COLUMN d CASCADE") == "25001"
+    assert state_in(one, "INSERT INTO t (d) VALUES (3)") == "23503"
+    one.execute("ALTER TABLE t RENAME TO v")
+    one.execute("COMMIT")
+    before["v"] = before.pop("t")
+    assert {row.name: row.id for row in catalog.objects() if row.name is not None} == before
+    other.execute("INSERT INTO v (d) VALUES (2)")
+    assert rows(other, "TABLE v") == rows(one, "TABLE v") == [(1, 1, 5), (2, 13, 7), (4, 2, 5)]
+    assert rows(other, "TABLE total") == [(16,)]
+    assert rows(other, "SHOW INDEXES") == [("t_a", "v", "d")]
+    described = "SELECT attname, col_description(attrelid, attnum) FROM pg_attribute WHERE attrelid = 'v'::regclass"
+    assert rows(other, f"{described} AND attname IN ('c', 'd')") == [("c", "another"), ("d", "a number")]
+    assert state(other, "DELETE FROM p WHERE a = 13") == "23503"
+    assert [row.kind for row in catalog.objects()].count("table") == 2
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        "INSERT INTO t (a) VALUES (4)",
+        "SELECT nextval('t_id_seq')",
+        "CREATE VIEW v AS SELECT a FROM t",
+        pytest.param("ALTER TABLE t ADD COLUMN z integer", marks=pytest.mark.deep),
+        pytest.param("DROP TABLE t CASCADE", marks=pytest.mark.deep),
+    ],
+)
+def test_a_table_under_views_that_others_change_meanwhile_is_not_altered(
+    viewed: tuple[Connection, Connection], others: str
+) -> None:
+    one, other = viewed
+    other.execute(others)
+    assert state(one, "COMMIT") == "40001"
+    if not others.startswith("DROP"):
+        assert rows(one, "SELECT a FROM t WHERE id < 3") == [(1,), (2,)]
+        assert rows(one, "TABLE total") == rows(other, "SELECT sum(a) FROM t")
 
 
 @pytest.mark.parametrize(

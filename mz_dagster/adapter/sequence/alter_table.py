@@ -2,8 +2,8 @@
 
 In a transaction block a table gets another in its place, too, which the block reads and writes from then on, with
 indexes like those of before; it gets its name with all that the block has written, if the table and its sequences are
-by then what they were. What is computed from a table is bound to it, so one over which there is a view is not altered
-in a block, but dropped and created with its views, or altered outside.
+by then what they were. What is computed from a table is bound to it, so where a view is, the other only stands in for
+it: when the block commits, the table is altered under its readers to be what the other is by then (`stand_ins`).
 
 A table that nothing reads gets another in its place, which knows of its rows all that its definition says. One that is
 read is altered under its readers (`alter_in_place`). Either way the rows are read at one time, become what the actions
@@ -28,6 +28,7 @@ from mz_dagster.adapter.alter_in_place import (
     readers_of,
     rewritten,
 )
+from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.constraints import Enforcement, Read, values_of
 from mz_dagster.adapter.declared_references import (
@@ -46,6 +47,7 @@ from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.sequence.defined import refuse_in_block
 from mz_dagster.adapter.sequence_calls import before
+from mz_dagster.adapter.stand_ins import StandIn
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.adapter.table_references import TableReferences
 from mz_dagster.adapter.transaction import Transaction
@@ -137,8 +139,11 @@ def _altered(context: Context, statement: AlterTable) -> None:
         renamed = [one for one in statement.actions if one.kind == "rename constraint"]
         if not renamed and statement.actions[0].kind != "rename column":
             check_not_pending(references, block.constraints, row)
-        for sql in alteration.carry_out_in_block(block, current.timeline):
-            context.sequence(parse(sql)[0], ())
+        if alteration.is_read(block):
+            alteration.carry_out_under_readers(block, statement, current.timeline)
+        else:
+            for sql in alteration.carry_out_in_block(block, current.timeline):
+                context.sequence(parse(sql)[0], ())
         for one in renamed:
             block.constraints.renamed(stands_for(row), one.column, str(one.new_name))
     elif readers_of(names.engine, row.id):
@@ -203,8 +208,6 @@ class _Alteration:
         """
         names, row, defined = self.names, self.row, block.defined
         catalog = names.engine.catalog
-        if names.is_temporary(row.id):
-            refuse_in_block(names, "ALTER of a temporary table", "Alter it before BEGIN.")
         indexes, readers = self._indexes(block)
         (new,) = names.kept([self._new(timeline)])
         (table,) = catalog.create_objects([new])
@@ -218,6 +221,85 @@ class _Alteration:
         defined.create(str(row.name), table.id)
         self._fill(replace(table, name=row.name), block, takeover, None)
         return [text for texts in indexes.values() for text in texts]
+
+    def is_read(self, block: Transaction) -> bool:
+        """Returns whether something but indexes is computed from the table, in the block and before it.
+
+        Raises:
+            NoPartOfBlock: The table is the session's own.
+        """
+        names, defined = self.names, block.defined
+        if names.is_temporary(self.row.id):
+            refuse_in_block(names, "ALTER of a temporary table", "Alter it before BEGIN.")
+        if self.row.id in defined.stand_ins:
+            return True
+        readers = () if defined.has_made(self.row.id) else readers_of(names.engine, self.row.id)
+        return any(one.kind not in ("index", "arrangement") and not defined.is_gone(one.id) for one in readers)
+
+    def carry_out_under_readers(self, block: Transaction, statement: AlterTable, timeline: str | None) -> None:
+        """Has another table stand in for the table in a block, at whose commit that is altered; see `stand_ins`.
+
+        Raises:
+            ColumnRead: Something goes by what is taken away.
+            UnsupportedForm: A column would get another type.
+        """
+        names, engine, defined = self.names, self.names.engine, block.defined
+        stood_in = defined.stand_ins.get(self.row.id)
+        table = self.row if stood_in is None else stood_in.table
+        origins = dict(zip(columns := table.relation_type.names, columns, strict=True))
+        if stood_in is not None:
+            origins = {**stood_in.origins}
+        sources = [None if one is None else origins.get(one) for one in self.altered.sources]
+        altered = replace(self.altered, sources=sources, casts={})
+        alteration = self._reshaped(table, altered, statement, timeline, defined)
+        held = self._held() if stood_in is None else stood_in.held
+        (new,) = names.kept([self._new(timeline)])
+        (made,) = engine.catalog.create_objects([new])
+        numbers = engine.catalog.continue_numbers(self.row.id, made.id, self.altered.renamed)
+        defined.drop(self.row.id)
+        defined.create(str(self.row.name), made.id)
+        self._fill(replace(made, name=self.row.name), block, None, None)
+        numbers = numbers if stood_in is None else stood_in.numbers
+        defined.stand_in(made.id, StandIn(table, alteration, numbers, held))
+
+    def _held(self) -> Sequence[Row]:
+        """Returns the table's rows as they are stored."""
+        engine, peeks, row = self.names.engine, self.peeks, self.row
+        plan = peeks.planned(engine.definitions.item(row.id, row.version).contents())
+        reads, _ = peeks.reads_for(engine.catalog.collection(row.id), [plan])
+        assert reads is not None, "the table is read"
+        return peeks.peek_at(plan, reads.time)
+
+    def _reshaped(
+        self,
+        table: ObjectRow,
+        altered: AlteredTable,
+        statement: AlterTable,
+        timeline: str | None,
+        defined: BlockDefinitions | None,
+    ) -> Alteration:
+        """Returns what gives a table another shape under what reads it, but for what a block has dropped.
+
+        Raises:
+            ColumnRead: Something goes by what is taken away, and CASCADE was not said.
+            UnsupportedForm: A column would get another type.
+        """
+        engine = self.names.engine
+        _check_types(table, altered, statement)
+        text = self._text(timeline, engine.catalog.collection(table.id).retention_ms)
+        (made,) = engine.definitions.new_objects(definition := definition_of(text, str(table.timeline), self.names))
+        reshaped = ShapeChange.of(table, altered)
+        readers = Readers.of(engine, table, reshaped)
+        gone = readers.going_by()
+        left = [one for one in gone if defined is None or not defined.is_gone(one.id)]
+        read_by = [one for one in left if one.kind != "index"]  # they go with what they are on
+        if read_by and not statement.cascade:
+            raise ColumnRead(_verb_phrase(statement), {called(one): one.kind for one in read_by})
+        if read_by and defined is not None:
+            hint = "DROP what is computed from it first, and create it again behind."
+            refuse_in_block(self.names, "ALTER TABLE ... CASCADE", hint)
+        dropped = readers.with_all_readers(gone)
+        return alteration_of(table, text, definition, altered, reshaped, readers, dropped, made.sequences)
 
     def _indexes(self, block: Transaction) -> tuple[dict[GlobalId, list[str]], dict[GlobalId, str | None]]:
         """Returns what creates each index of the table on the other, if it can be, and the names of what goes with it.
@@ -330,18 +412,9 @@ class _Alteration:
             UnsupportedForm: A column would get another type.
         """
         engine, row = self.names.engine, self.row
-        _check_types(row, self.altered, statement)
-        text = self._text(current.timeline, engine.catalog.collection(row.id).retention_ms)
-        (made,) = engine.definitions.new_objects(definition := definition_of(text, str(row.timeline), self.names))
         reshaped = ShapeChange.of(row, self.altered)
-        readers = Readers.of(engine, row, reshaped)
-        gone = readers.going_by()
-        named = [one for one in gone if one.kind != "index"]  # they go with what they are on
-        if named and not statement.cascade:
-            raise ColumnRead(_verb_phrase(statement), {called(one): one.kind for one in named})
-        dropped = readers.with_all_readers(gone)
-        alteration = alteration_of(row, text, definition, self.altered, reshaped, readers, dropped, made.sequences)
-        table = replace(row, sql=text, columns=alteration.columns, keys=alteration.keys)
+        alteration = self._reshaped(row, self.altered, statement, current.timeline, None)
+        table = replace(row, sql=alteration.sql, columns=alteration.columns, keys=alteration.keys)
         read_and_append(Autocommit(engine), row.id, self._in_place(alteration, table, reshaped))
 
     def _in_place(

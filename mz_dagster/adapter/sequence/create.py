@@ -122,6 +122,13 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
             )
         temporary = True
         names.check_free(Name((name,), qualified.offset), temporary=True)
+    if block is not None and not block.stand_ins.keys().isdisjoint(definition.dependencies.values()):
+        refuse_in_block(
+            names,
+            f"CREATE {definition.kind.upper()} over a table that the transaction has altered under its views",
+            "Execute it behind COMMIT, or the ALTER TABLE before BEGIN.",
+            detail="The table gets its new shape with the commit.",
+        )
     planned = QueryIndexes(engine).over(definition, statement, names)
     ensure_within_limit(planned, engine.project)
     if definition.timeline is not None:

@@ -91,6 +91,13 @@ def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectR
     for row in rows:
         if names.is_temporary(row.id):
             refuse_in_block(names, "DROP of a temporary object", "Drop it before BEGIN.")
+        if row.id in block.stand_ins:
+            refuse_in_block(
+                names,
+                f'DROP TABLE of "{row.name}", which the transaction has altered under its views,',
+                "ROLLBACK, and drop it with CASCADE.",
+                detail="What is computed from it depends on it.",
+            )
         left = [one for one in _readers(names, {row.id}) if one.id not in doomed and not block.is_gone(one.id)]
         others = [one for one in left if one.kind not in ("index", "arrangement")]
         if row.kind != "index" and others:
