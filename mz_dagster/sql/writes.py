@@ -99,7 +99,7 @@ def bind_insert(
     `Constant`.
 
     Raises:
-        NullNotAllowed: A NOT NULL column is not listed, or is given a constant NULL.
+        NullNotAllowed: A NOT NULL column has NULL in a constant row.
     """
     ((bound, _),) = bind_insert_many(statement, target, resolver, [params], circumstances=circumstances)
     return bound
@@ -177,7 +177,7 @@ def bind_insert_many(
             if i not in places and i not in generated and one.name in defaults
         }
         omitted |= {i: Literal(None, target.columns[i].type) for i in generated}
-        scalars = _whole_row(relation.relation_type, places, target, omitted, statement.table.last, position)
+        scalars = _whole_row(relation.relation_type, places, target, omitted)
         relation = fold_constants(with_lets(projected(relation, scalars, target.names), binding))
         for row in getattr(relation, "rows", ()):
             for i, (cell, column) in enumerate(zip(row, target.columns, strict=True)):
@@ -191,8 +191,6 @@ def _whole_row(
     places: Sequence[int],
     target: RelationType,
     omitted: Mapping[int, Scalar],
-    table: str,
-    position: int,
 ) -> list[Scalar]:
     """Returns a scalar over the given columns for each of the target's, which are at `places`; defaults for others."""
     scalars: list[Scalar] = []
@@ -202,10 +200,8 @@ def _whole_row(
             scalars.append(ColumnRef(places.index(i), source.type, source.nullable, column.name))
         elif i in omitted:
             scalars.append(omitted[i])
-        elif column.nullable:
+        else:  # of a column that is NOT NULL an error of each row, if there is any
             scalars.append(Literal(None, column.type))
-        else:
-            raise NullNotAllowed.of(column.name, table, position=position)
     return scalars
 
 
@@ -375,7 +371,6 @@ def bind_update(
 
     Raises:
         GeneratedAlways: A column that is computed or always generates its values is set to one.
-        NullNotAllowed: A NOT NULL column is set to a constant NULL.
     """
     context = _Context(target, resolver, params, circumstances, defaults or {}, identities or {}, computed)
     with zone_of(circumstances):
@@ -516,9 +511,6 @@ def _new_rows(statement: Update, context: _Context) -> Relation:
                 value = bind_default(column, context.defaults[one.column], context.circumstances)
         else:
             value = Literal(None, column.type)
-        generates = one.value is None and (identity is not None or is_computed)
-        if isinstance(value, Literal) and value.value is None and not column.nullable and not generates:
-            raise NullNotAllowed.of(column.name, statement.table.last, position=position)
         new[place] = value
     joined = join.relation.relation_type.columns[len(columns) :]
     others = [ColumnRef(i, one.type, one.nullable, one.name) for i, one in enumerate(joined, len(columns))]
