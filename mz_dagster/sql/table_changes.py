@@ -23,6 +23,8 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
     Example:
         >>> alteration_to("CREATE TABLE t (a int)", "CREATE TABLE t (a int, b text DEFAULT 'x')").text
         "ALTER TABLE t ADD COLUMN b text DEFAULT 'x'"
+        >>> alteration_to("CREATE TABLE t (a text)", "CREATE TABLE t (a varchar)").text
+        'ALTER TABLE t ALTER COLUMN a TYPE character varying'
     """
     (now,), (then,) = parse(current), parse(wanted)
     assert isinstance(now, CreateTable)
@@ -82,9 +84,14 @@ def _changes(now: CreateTable, then: CreateTable) -> Iterator[str]:
     yield from (f"ADD {text}" for text in wanted if text not in known)
 
 
+def _label(type_: ScalarType) -> str:
+    """Returns what a type, or that of an array's elements, is told as that is another one's under its name."""
+    return (type_.array_element or type_).label
+
+
 def _changes_of(now: ColumnDefinition, then: ColumnDefinition) -> Iterator[str]:
     column = f"ALTER COLUMN {quoted(then.name)}"
-    if now.type != then.type:
+    if now.type != then.type or _label(now.type) != _label(then.type):
         yield f"{column} TYPE {type_text(then.type)}"
     if now.computed is not None and then.computed is None:
         yield f"{column} DROP EXPRESSION"

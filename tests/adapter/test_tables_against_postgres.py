@@ -275,6 +275,9 @@ SCRIPTS = {
         "SELECT a + 1 FROM t",
         f"SELECT attname, {TYPES} FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
         "ALTER TABLE t RENAME COLUMN d TO g",
+        "ALTER TABLE t ALTER g TYPE text",
+        "ALTER TABLE t ALTER e TYPE text[]",
+        f"SELECT attname, {TYPES} FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0",
     ),
     "unique indexes": (
         "CREATE TABLE t (a integer, b text, c integer UNIQUE)",

@@ -86,7 +86,7 @@ from mz_dagster.sql.errors import (
 )
 from mz_dagster.sql.schemas import last_of, written
 from mz_dagster.sql.statements import AlterAction
-from mz_dagster.sql.table_text import table_text
+from mz_dagster.sql.table_text import column_text, table_text
 from mz_dagster.sql.type_statements import label_text
 
 Row = tuple[Any, ...]
@@ -128,7 +128,9 @@ def _altered(context: Context, statement: AlterTable) -> None:
     held = tuple(one.key for one in references.of(row))
     current = replace(current, columns=typed_columns(current.columns, types)[0], references=held)
     altered = AlteredTable.of(last_of(row.schema, str(row.name)), current, statement.actions)
-    if altered.definition == AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition:
+    unaltered = AlteredTable.of(last_of(row.schema, str(row.name)), current, ()).definition
+    texts, others = ([column_text(column) for column in one.columns] for one in (altered.definition, unaltered))
+    if altered.definition == unaltered and texts == others:
         return
     altered.definition.columns = list(typed_columns(altered.definition.columns, types)[0])
     declaring = DeclaringTable.altered(row, altered, is_temporary=names.is_temporary(row.id))
