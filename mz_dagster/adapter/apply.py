@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mz_dagster.adapter.catalog_definitions import CatalogDefinitions
-from mz_dagster.adapter.change_plan import FROM_FILES, Action, Change, ChangePlan, plan_changes
+from mz_dagster.adapter.change_plan import FROM_FILES, NONE_REFUSED, Action, Change, ChangePlan, plan_changes
 from mz_dagster.adapter.definition import Definition, define
 from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.file_indexes import FileNames
@@ -65,7 +65,7 @@ class NotAllApplied(BadProjectFile):
         super().__init__(
             some_of([one.message for one in own], "; "),
             detail=" ".join(facts) or None,
-            hint=hints.pop() if len(hints) == 1 else '"mz-dagster plan" shows each with what to do about it.',
+            hint=hints.pop() if len(hints) == 1 else '"mz-dagster apply" tells each with what to do about it.',
         )
         self.plan = plan
 
@@ -78,26 +78,33 @@ def planned_changes(
     rows: Sequence[ObjectRow],
     *,
     drop: bool,
+    refused: Mapping[str, BadProjectFile] = NONE_REFUSED,
 ) -> ChangePlan:
     """Returns `plan_changes`, of which sources are no part that would lose what only files told that are gone.
 
     Those of them that only have columns more get these, in place.
     """
-    plan = plan_changes(files, rows, definitions, drop=drop)
+    plan = plan_changes(files, rows, definitions, drop=drop, refused=refused)
     if not drop and (lost := irreplaceable_sources(plan, catalog, definitions, project)):
         grown = grown_sources(plan, lost)
         return plan_changes(
             files,
             rows,
             definitions,
-            refused={name: fault for name, fault in lost.items() if name not in grown},
+            refused={**refused, **{name: fault for name, fault in lost.items() if name not in grown}},
             grown=grown,
         )
     return plan
 
 
 def apply_objects(
-    catalog: Catalog, definitions: CatalogDefinitions, project: Project, files: ProjectFiles, *, drop: bool = False
+    catalog: Catalog,
+    definitions: CatalogDefinitions,
+    project: Project,
+    files: ProjectFiles,
+    *,
+    drop: bool = False,
+    refused: Mapping[str, BadProjectFile] = NONE_REFUSED,
 ) -> ChangePlan:
     """Makes the catalog hold the objects, and returns the plan that was carried out; see the module's docstring.
 
@@ -107,6 +114,7 @@ def apply_objects(
         project: The project.
         files: What its files define.
         drop: Whether to drop what the files no longer define, and what only files told that are gone.
+        refused: Why objects stay as they are for which that is known already, by name.
 
     Raises:
         NameTaken: Another process has created a source since the files were read, and decided its columns.
@@ -116,7 +124,8 @@ def apply_objects(
     rows = catalog.objects()
     _check_undecided(files, rows)
     files = over_altered(files, rows, definitions)
-    plan = replace(planned_changes(catalog, definitions, project, files, rows, drop=drop), replanned=anew)
+    plan = planned_changes(catalog, definitions, project, files, rows, drop=drop, refused=refused)
+    plan = replace(plan, replanned=anew)
     waiting = [
         Fault(one.name, _unaltered(one), one.object.path, one.object.line) for one in plan.changes if one.alterations
     ]

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mz_dagster.adapter.apply import NotAllApplied, planned_changes
-from mz_dagster.adapter.change_plan import ChangePlan
+from mz_dagster.adapter.apply import NotAllApplied, apply_objects, planned_changes
+from mz_dagster.adapter.change_plan import Change, ChangePlan
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.project import Project
 from mz_dagster.adapter.project_files import BadProjectFile, Fault, are_settled, file_states, load_project
@@ -33,9 +33,8 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
         drop: Whether to drop what the files once defined and no longer do.
 
     Raises:
-        BadProjectFile: A table or type cannot be altered as a file says; those before it are.
-        NotAllApplied: A file is wrong, an object has the name of one of another kind, or a foreign key cannot be made;
-            all else was applied.
+        NotAllApplied: A file is wrong, an object has the name of one of another kind, or a table or type cannot be
+            altered, or a foreign key made, as a file says; all else was applied.
         OrphanStillRead: Something made in a session reads what is to be dropped, or a table that stays refers to it.
     """
     files = load_project(engine.project)
@@ -43,25 +42,27 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
     plan = planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=drop)
     # What cannot be done now is tried behind all else, with the rest, and told then.
     ended = [one for one in plan.references if one.is_first and _carry_out(engine, one) is None]
-    altered = {}
+    altered: dict[str, Change] = {}
+    refused: dict[str, BadProjectFile] = {}
     for one in plan.changes:
-        if not one.alterations:
-            continue
-        altered[one.name] = one
-        try:
-            if one.old is not None and one.old.name != one.name:
-                engine.catalog.rename_object(one.old.id, one.name)
-            for alteration in one.alterations:
-                Session(engine).sequence(alteration)
-        except OperationalError:
-            raise
-        except Error as error:
-            place = f"{one.object.path}:{one.object.line}"
-            raise BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint) from error
-    try:
-        done = engine.apply(drop=drop, files=None if altered else files)
-    except NotAllApplied as error:
-        done = error.plan
+        if one.alterations:
+            error = _altered(engine, one)
+            if error is None:
+                altered[one.name] = one
+            else:
+                refused[one.name] = error
+    # Files are read anew with each attempt: they may leave columns to tables, and others have decided them.
+    read = iter(() if altered or refused else (files,))
+    done = engine.change(
+        lambda: apply_objects(
+            engine.catalog,
+            engine.definitions,
+            engine.project,
+            next(read, None) or load_project(engine.project),
+            drop=drop,
+            refused=refused,
+        )
+    )
     unmade = {one: fault for one in done.references if (fault := _carry_out(engine, one)) is not None}
     plan = replace(
         done,
@@ -75,6 +76,23 @@ def apply_project(engine: Engine, *, drop: bool = False) -> ChangePlan:
     return plan
 
 
+def _altered(engine: Engine, change: Change) -> BadProjectFile | None:
+    """Alters a table, a type or a source, unless another process has; returns why that cannot be, or None."""
+    try:
+        if change.old is not None and change.old.name != change.name:
+            engine.catalog.rename_object(change.old.id, change.name)
+        for alteration in change.alterations:
+            Session(engine).sequence(alteration)
+    except OperationalError:
+        raise
+    except Error as error:
+        if not any(one.name == change.name and one.alterations for one in _left(engine).changes):
+            return None
+        place = f"{change.object.path}:{change.object.line}"
+        return BadProjectFile(f"{place}: {error.message}", detail=error.detail, hint=error.hint)
+    return None
+
+
 def _carry_out(engine: Engine, change: ReferenceChange) -> Fault | None:
     """Does with a foreign key what is to be done, unless another process has; returns why it cannot be, or None."""
     try:
@@ -82,14 +100,18 @@ def _carry_out(engine: Engine, change: ReferenceChange) -> Fault | None:
     except OperationalError:
         raise
     except Error as error:
-        rows, files = engine.catalog.objects(), load_project(engine.project)
-        left = planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=False)
-        if change not in left.references:
+        if change not in _left(engine).references:
             return None
         message = f'{change.path}:{change.line}: {error.message} (in "{change.table}")'
         bad = BadProjectFile(message, detail=error.detail, hint=error.hint)
         return Fault(None, bad, change.path, change.line)
     return None
+
+
+def _left(engine: Engine) -> ChangePlan:
+    """Returns what is still to be done."""
+    files, rows = load_project(engine.project), engine.catalog.objects()
+    return planned_changes(engine.catalog, engine.definitions, engine.project, files, rows, drop=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,9 @@ from mz_dagster.sql.type_statements import added_values
 FROM_FILES = "project file"
 """The tag of every object that applying a project has created."""
 
-_NOTHING: Mapping[str, BadProjectFile] = {}
+NONE_REFUSED: Mapping[str, BadProjectFile] = {}
+"""Of no object it is known already why it is not what files say."""
+
 _NONE_GROWN: Mapping[str, AlterSource] = {}
 #: How the error of a name that nothing bears begins (`UndefinedTable`), behind its file and line.
 _MISSING = re.compile(r'relation "([^"]+)" does not exist')
@@ -187,7 +189,7 @@ def plan_changes(
     definitions: CatalogDefinitions | None = None,
     *,
     drop: bool = False,
-    refused: Mapping[str, BadProjectFile] = _NOTHING,
+    refused: Mapping[str, BadProjectFile] = NONE_REFUSED,
     grown: Mapping[str, AlterSource] = _NONE_GROWN,
 ) -> ChangePlan:
     """Returns what it takes to make a catalog hold what the files define.

@@ -44,7 +44,7 @@ from mz_dagster.adapter.minor_compaction import MinorCompaction
 from mz_dagster.adapter.planned_queries import PlannedQueries
 from mz_dagster.adapter.polls import Poll
 from mz_dagster.adapter.project import Project
-from mz_dagster.adapter.project_files import Fault, ProjectFiles, load_project
+from mz_dagster.adapter.project_files import Fault, load_project
 from mz_dagster.adapter.replanning import replan
 from mz_dagster.adapter.retention import Retention
 from mz_dagster.adapter.sink_versions import write_manifest
@@ -215,7 +215,7 @@ class Engine:
 
     # ---- definitions
 
-    def apply(self, *, drop: bool = False, files: ProjectFiles | None = None) -> ChangePlan:
+    def apply(self, *, drop: bool = False) -> ChangePlan:
         """Creates what the project's files define and the catalog does not hold, and replaces what they changed.
 
         Tables are as they were, with their foreign keys: `apply_project` alters both around it. Several processes may
@@ -224,18 +224,14 @@ class Engine:
 
         Args:
             drop: Whether to drop what the files once defined and no longer do.
-            files: They, if they have just been read.
 
         Raises:
             NotAllApplied: A file is wrong, or a table was changed, or an object has the name of one of another kind.
             OrphanStillRead: Something made in a session reads what is to be dropped.
         """
         # The files are read anew with each attempt: they may leave columns to tables, and others have decided them.
-        read = iter(() if files is None else (files,))
         plan = self.change(
-            lambda: apply_objects(
-                self.catalog, self.definitions, self.project, next(read, None) or load_project(self.project), drop=drop
-            )
+            lambda: apply_objects(self.catalog, self.definitions, self.project, load_project(self.project), drop=drop)
         )
         self.known_faults = plan.faults
         if plan.faults:

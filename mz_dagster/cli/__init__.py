@@ -413,14 +413,12 @@ def _print_run(run: RunDone) -> None:
 
 def _apply_told(engine: Engine) -> None:
     """Applies the project; what is wrong in it is told, and the rest goes on."""
-    from mz_dagster.adapter import BadProjectFile, NotAllApplied, apply_project
+    from mz_dagster.adapter import NotAllApplied, apply_project
 
     try:
         apply_project(engine)
     except NotAllApplied as error:
         print_faults(error.plan.faults)
-    except BadProjectFile as error:  # a table that cannot be altered
-        print(f"ERROR: {error}", file=sys.stderr)
 
 
 def _dev(options: argparse.Namespace) -> int:

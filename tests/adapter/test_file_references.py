@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mz_dagster.adapter import (
+    Action,
     ChangePlan,
     Engine,
     NotAllApplied,
@@ -134,9 +135,30 @@ def test_what_another_process_has_just_done_is_no_fault(project: Project, monkey
     with Engine(project) as engine:
         apply_project(engine)
         assert len(keys(engine, "p")) == 2
-        write(project.root, p="CREATE TABLE p (id integer PRIMARY KEY, c integer, up integer);")
-        apply_project(engine)
+        write(project.root, p="CREATE TABLE p (id integer PRIMARY KEY, c integer, up integer, more text);")
+        assert apply_project(engine).names(Action.ALTER) == ("p",)
         assert keys(engine, "p") == []
+
+
+def test_a_table_that_cannot_be_altered_holds_back_what_reads_it_alone(project: Project) -> None:
+    with Engine(project) as engine:
+        applied(engine)
+        write(
+            project.root, c=C.replace("UNIQUE", ""), q="CREATE TABLE q (c integer REFERENCES c (id), p integer UNIQUE);"
+        )
+        write(project.root, v="CREATE VIEW v AS SELECT id FROM c;", w="CREATE VIEW w AS SELECT p FROM q;")
+        with pytest.raises(NotAllApplied) as caught:
+            apply_project(engine)
+        plan = caught.value.plan
+        assert [(one.name, one.path.name, one.line) for one in plan.faults] == [
+            (None, "p.sql", 1),
+            (None, "q.sql", 1),
+            ("c", "c.sql", 2),
+            ("v", "v.sql", 1),
+        ]
+        assert "cannot drop a key of table c because other objects depend on it" in str(plan.faults[2].error)
+        assert set(plan.created) == {"q", "w"}
+        assert [one.name for one in keys(engine, "p")] == ["p_c_fkey", "p_up_fkey"]
 
 
 def test_a_key_that_cannot_be_is_told_with_its_line_and_the_rest_is_applied(project: Project) -> None:
