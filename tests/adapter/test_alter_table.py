@@ -36,17 +36,24 @@ def contents(connection: Connection) -> tuple[list[str], list[tuple[object, ...]
 
 
 @pytest.mark.parametrize(
-    ("settings", "in_block"),
-    [("", False), pytest.param("[writes]\ninline_rows = 0\n", False, marks=pytest.mark.deep), ("", True)],
-    ids=["inlined", "in files", "in a block"],
+    ("settings", "in_block", "is_read"),
+    [
+        ("", False, False),
+        pytest.param("[writes]\ninline_rows = 0\n", False, False, marks=pytest.mark.deep),
+        ("", True, False),
+        ("", True, True),
+    ],
+    ids=["inlined", "in files", "in a block", "under a view in a block"],
 )
 def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(
-    tmp_path: Path, settings: str, in_block: bool
+    tmp_path: Path, settings: str, in_block: bool, is_read: bool
 ) -> None:
     (tmp_path / "mz.toml").write_text(settings)
     with opened(tmp_path) as connection:
         connection.execute("CREATE TABLE t (a integer)")
         connection.execute("INSERT INTO t VALUES (1), (2)")
+        if is_read:
+            connection.execute("CREATE MATERIALIZED VIEW m AS SELECT sum(a) AS a FROM t")
         kills = {one: done for one, done in KILLS.items() if one.startswith("seal.") or not in_block}
         for kill, is_done in kills.items():
             process = forks().Process(target=alter, args=(str(tmp_path), kill, in_block))
@@ -59,6 +66,8 @@ def test_a_table_whose_alteration_is_killed_is_as_before_or_as_behind(
         assert sorted(one[1] for one in rows) == [1, 2]  # type: ignore[type-var]
         connection.execute("INSERT INTO t VALUES (3)")
         assert max(one[1] for one in contents(connection)[1]) == 3  # type: ignore[type-var]
+        if is_read:
+            assert connection.execute("TABLE m").fetchall() == [(6,)]
 
 
 def test_no_write_is_lost_or_doubled_by_alterations_meanwhile(tmp_path: Path) -> None:
