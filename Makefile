@@ -85,7 +85,7 @@ compiled-tests: .make/project
 	@$(BIN)/python -m pytest --collect-only -qq -m "not deep" > .make/collected || { cat .make/collected; exit 1; }
 
 # Python's packages and the system's are installed at once.
-test-needs: setup lint compiled-tests postgres chromium .make/wire-clients
+test-needs: setup lint compiled-tests postgres .make/wire-clients
 
 test: ## lint, then every test that is not deep
 	$(MAKE) --no-print-directory --jobs=3 test-needs

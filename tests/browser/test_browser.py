@@ -17,7 +17,7 @@ from mz_dagster.orchestration import partition_key
 from mz_dagster.orchestration.drive import instance_of
 from tests.browser.conftest import STEPPED, TICKS
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.deep, pytest.mark.timeout(600)]
 
 KEYS = [partition_key(tick) for tick in TICKS]
 #: A run in a fresh process, on a busy machine; a backfill begins up to half a minute later.
@@ -50,7 +50,6 @@ def range_run(browser: BrowserContext) -> str:
     return f"/runs/b/{backfill}"
 
 
-@pytest.mark.deep
 def test_range_run_starts_in_the_dialog(page: Page, range_run: str) -> None:
     page.goto(range_run)
     for key in KEYS[STEPPED:]:
@@ -95,7 +94,6 @@ def test_frontier_is_plotted(page: Page) -> None:
         page.wait_for_function(HAS_LINE, arg=plot.element_handle())
 
 
-@pytest.mark.deep
 def test_range_run_succeeds(page: Page, range_run: str, project: Project) -> None:
     _wait_for_backfill(project, range_run.rpartition("/")[2])
     page.goto(f"{range_run}?tab=runs")
@@ -115,7 +113,6 @@ def test_failed_check_says_why(page: Page) -> None:
     expect(page.get_by_text("division by zero")).to_be_visible()
 
 
-@pytest.mark.deep
 def test_compaction_starts_from_its_launchpad(page: Page, project: Project) -> None:
     with Engine(project) as engine:
         view = engine.collection_of("part_prices")

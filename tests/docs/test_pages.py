@@ -32,7 +32,7 @@ _TITLE = re.compile(r'title="([^"]+)"')
 #: Blocks that are read, not run.
 _READ = {"", "text", "toml", "yaml"}
 #: Pages whose commands take ten seconds and more.
-_LONG = {"checks.md", "testing.md"}
+_LONG = {"checks.md", "clients/index.md", "testing.md"}
 #: Pages are about little data: what would start Spark fails.
 _LITTLE = {"MZ_ENGINE": "local"}
 
@@ -70,7 +70,11 @@ def is_run(page: Path) -> bool:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=pytest.mark.deep if p.name in _LONG else ()) for p in PAGES if is_run(p)],
+    [
+        pytest.param(p, marks=pytest.mark.deep if str(p.relative_to(ROOT / "docs")) in _LONG else ())
+        for p in PAGES
+        if is_run(p)
+    ],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_what_a_page_says_works(page: Path, tmp_path: Path) -> None:

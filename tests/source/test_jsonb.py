@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from mz_dagster.compute.algebra.frame import ensure_exact
 from mz_dagster.scalars.types import INT4, JSON, JSONB, Column
@@ -51,6 +52,7 @@ def read(spark: SparkSession, folder: Path, format_: Format, *, upsert: bool = F
     return [(row if k is None else k, j, error) for row, (_, _, _, _, error, k, j) in enumerate(found)]
 
 
+@pytest.mark.deep
 def test_json_lines_hold_jsonb_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
     drop(tmp_path, "f", "\n".join(f'{{"k": {i}, "j": {text}}}' for i, (text, _) in enumerate(VALUES)))
     assert read(spark, tmp_path, "json") == expected()

@@ -153,17 +153,20 @@ def running_bucket() -> Iterator[Store]:
 HARNESSES = (
     "local",
     pytest.param("spark", marks=pytest.mark.timeout(600)),
-    "local in a bucket",
+    pytest.param("local in a bucket", marks=pytest.mark.deep),
     pytest.param("spark in a bucket", marks=[pytest.mark.timeout(600), pytest.mark.deep]),
 )
 #: What `test_spark_shards.py` tells of Spark's, too, and other tests here do; deep.
 MOSTLY_LOCAL = pytest.mark.parametrize(
     "harness",
     [
-        pytest.param(one, marks=[pytest.mark.timeout(600), pytest.mark.deep]) if one == "spark" else one
-        for one in ("local", "spark", "local in a bucket")
-    ]
-    + [HARNESSES[-1]],
+        "local",
+        *(
+            pytest.param(one, marks=[pytest.mark.timeout(600), pytest.mark.deep])
+            for one in ("spark", "local in a bucket")
+        ),
+        HARNESSES[-1],
+    ],
     indirect=True,
 )
 
