@@ -10,7 +10,8 @@ In the order of import:
 - `setting_values`, `settings_file`, `project`: what `mz.toml` may say, and what it is used as; `introspection`,
   `inspection`, `activity`: the relations of `mz_catalog` and `mz_internal`, and what they look at beside the catalog.
 - `definition`, `annotations`, `project_files`: what a CREATE statement says, the comment above it, a project's files;
-  `file_ids`, `definition_cache`: what those are in plans before they have ids; what was planned is not planned twice.
+  `defined_names`: what wrong ones define; `file_ids`, `definition_cache`: what those are in plans before they have ids;
+  what was planned is not planned twice.
 - `reference_columns`, `file_references`, `reference_changes`: whether a foreign key can be, those that files declare,
   and what becomes of them.
 - `catalog_definitions`, `change_plan`, `apply`, `change_cost`: what the catalog holds, as plans and graphs; how the

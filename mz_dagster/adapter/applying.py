@@ -104,7 +104,7 @@ def _carry_out(engine: Engine, change: ReferenceChange) -> Fault | None:
             return None
         message = f'{change.path}:{change.line}: {error.message} (in "{change.table}")'
         bad = BadProjectFile(message, detail=error.detail, hint=error.hint)
-        return Fault(None, bad, change.path, change.line)
+        return Fault(None, bad, change.path, change.line, about=change.table)
     return None
 
 

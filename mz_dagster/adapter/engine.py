@@ -253,7 +253,8 @@ class Engine:
 
     def definition_faults(self) -> dict[GlobalId, str]:
         """Returns what is wrong in the files by the collections that go on as they were applied last, a line each."""
-        named = {one.name: one_line(one.error) for one in self.faults() if one.name is not None}
+        faults = sorted(self.faults(), key=lambda one: one.about is None)  # a foreign key's are a table's least
+        named = {name: one_line(one.error) for one in faults if (name := one.name or one.about) is not None}
         return {one.id: named[one.name] for one in self.catalog.objects() if one.has_collection and one.name in named}
 
     def faults(self) -> tuple[Fault, ...]:

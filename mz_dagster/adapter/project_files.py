@@ -29,6 +29,7 @@ from typing import Any, Generic, TypeVar
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.annotations import Annotations, BadAnnotation, parse_annotations
+from mz_dagster.adapter.defined_names import defined_names
 from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import DefinitionCache, parts_of_query
 from mz_dagster.adapter.file_ids import file_id, name_of_file_id
@@ -65,33 +66,12 @@ from mz_dagster.sql.check_statement import CheckRule
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.declared_keys import ForeignKey
 from mz_dagster.sql.errors import InvalidSchemaName, UndefinedTable, suggestion
-from mz_dagster.sql.lexer import Token, TokenKind, split_around_errors, tokens_of
+from mz_dagster.sql.lexer import split_around_errors, tokens_of
 from mz_dagster.sql.schemas import BUILT_IN, PUBLIC, key_of, schema_key
 from mz_dagster.sql.table_text import with_foreign_keys, without_foreign_keys
 
 #: The rest of a line from a column's name on, up to and with its comment; a quoted name may hold anything.
 _BESIDE = re.compile(r'(?:[^"\n-]|"[^"\n]*"|-(?!-))*--+[ \t]*(\S[^\n]*)')
-
-
-#: What stands between CREATE and the name.
-_BEFORE_NAME = (
-    "or",
-    "replace",
-    "source",
-    "table",
-    "view",
-    "materialized",
-    "default",
-    "index",
-    "sink",
-    "check",
-    "if",
-    "not",
-    "exists",
-    "type",
-    "connection",
-    "secret",
-)
 
 
 class BadProjectFile(ProgrammingError):
@@ -113,6 +93,7 @@ class Fault:
         line: The line on which its statement starts, counted from 1.
         waits_for: The object whose fault it is that this one, which reads it, cannot be used; None if it is its own.
         hides: Whether what is at fault may define more objects than those that are named.
+        about: The table that goes on without what is at fault, a foreign key of it; None of all else.
     """
 
     name: str | None
@@ -121,6 +102,7 @@ class Fault:
     line: int
     waits_for: str | None = None
     hides: bool = False
+    about: str | None = None
 
     def of_reader(self, name: str, path: Path, line: int) -> Fault:
         """Returns the fault of an object that reads the one of this fault."""
@@ -390,7 +372,7 @@ class _Loader:
                         position=key.offset + 1,
                     )
                 bad = found.placed(error, one.name)
-                self._note(Fault(None, bad, found.path, line))
+                self._note(Fault(None, bad, found.path, line, about=one.name))
                 made.append(FileReference(key, "", line, bad))
         return replace(one, references=tuple(made))
 
@@ -462,7 +444,7 @@ class _Loader:
             try:
                 found += parse(" " * one.start + text[one.start : one.end])
             except Error as error:
-                for name in _names_in(one.tokens) or [None]:
+                for name in defined_names(one.tokens) or [None]:
                     bad = _placed(error, path, text, name)
                     self._note(Fault(name, bad, path, _line(text, one.tokens[0].start), hides=name is None))
         return found
@@ -533,7 +515,7 @@ class _Loader:
             except Error as error:
                 bad = error if isinstance(error, BadProjectFile) else found.placed(error, name)
                 self._note(Fault(name, bad, found.path, found.line))
-                for other in _names_in(tokens_of(found.statement.text)):  # a semicolon may be missing
+                for other in defined_names(tokens_of(found.statement.text)):  # a semicolon may be missing
                     if other not in self._found:
                         self._note(Fault(other, bad, found.path, found.line, hides=other is None))
             else:
@@ -715,22 +697,6 @@ def _is_temporary(statement: Definable) -> bool:
 
 def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
-
-
-def _names_in(tokens: Sequence[Token]) -> list[str | None]:
-    """Returns the name that each CREATE among these gives an object; None if it cannot be told."""
-    return [_name_in(tokens[n:]) for n, token in enumerate(tokens) if token.is_word("create")]
-
-
-def _name_in(tokens: Sequence[Token]) -> str | None:
-    """Returns the name that a statement's first words give an object, although the rest of it is wrong."""
-    at, schema = 1, PUBLIC
-    while at < len(tokens) and tokens[at].is_word(*_BEFORE_NAME):
-        at += 1
-    while at + 2 < len(tokens) and tokens[at + 1].is_symbol("."):
-        at, schema = at + 2, tokens[at].value
-    named = 1 < at < len(tokens) and tokens[at].kind in (TokenKind.WORD, TokenKind.QUOTED)
-    return key_of(schema, tokens[at].value) if named and not tokens[at].is_word("on") else None
 
 
 def _check_column(said: _Found[Comment], definition: Definition) -> None:

@@ -166,7 +166,7 @@ def _named(one: ProjectObject) -> str:
 
 def _fault(one: ProjectObject, reference: FileReference, message: str, hint: str | None) -> Fault:
     error = BadProjectFile(f'{one.path}:{reference.line}: {message} (in "{one.name}")', hint=hint)
-    return Fault(None, error, one.path, reference.line)
+    return Fault(None, error, one.path, reference.line, about=one.name)
 
 
 def _change(one: ProjectObject, reference: FileReference, action: ReferenceAction, does: str) -> ReferenceChange:

@@ -118,7 +118,7 @@ def test_what_was_not_done_when_a_process_ended_is_done_by_the_next(project: Pro
             assert faults(engine) == {
                 "c.sql:4": 'insert or update on table "c" violates foreign key constraint "c_p_fkey" (in "c")'
             }
-            assert engine.faults()
+            assert [*engine.definition_faults()] == [engine.collection_of("c")]
             assert [one.name for one in keys(engine, "p")] == ["p_c_fkey", "p_up_fkey"]
         Session(engine).execute("DELETE FROM c")
         assert applied(engine) == ["ALTER TABLE c ADD CONSTRAINT c_p_fkey FOREIGN KEY (p) REFERENCES p (id)"]

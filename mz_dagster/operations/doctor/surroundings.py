@@ -53,7 +53,7 @@ def check_definitions(examined: ExaminedProject) -> Iterator[Finding]:
     plan = plan_changes(load_project(project), examined.catalog.objects(), definitions)
     for fault in plan.faults:
         hint = f" ({fault.error.hint})" if fault.error.hint else ""
-        yield Finding("project-files", fault.name or str(fault.path), fault.error.message + hint)
+        yield Finding("project-files", fault.name or fault.about or str(fault.path), fault.error.message + hint)
     for what, names in (
         ("new", plan.created),
         ("changed", plan.replaced),
