@@ -11,7 +11,7 @@ of `*` or USING perhaps, a subquery that has the old columns stands in the table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -52,13 +52,27 @@ from mz_dagster.sql.table_text import foreign_key_text, with_foreign_keys
 _Edit = tuple[int, int, str]
 
 
-def create_sql(engine: Engine, row: ObjectRow) -> str:
-    """Returns the statement that would create an object anew."""
+#: Yields those of some objects that have names, under these.
+_Named = Callable[[Iterable[ObjectRow]], Iterator[ObjectRow]]
+
+
+def _named_for_all(rows: Iterable[ObjectRow]) -> Iterator[ObjectRow]:
+    return (one for one in rows if one.name is not None)
+
+
+def create_sql(engine: Engine, row: ObjectRow, named: _Named = _named_for_all) -> str:
+    """Returns the statement that would create an object anew.
+
+    Args:
+        engine: The project.
+        row: The object.
+        named: Which tables have names, and what these are, for whom it is shown.
+    """
     try:
         edits = [*_edits(engine, row)]
     except ProgrammingError as error:  # as another release may have taken it
         return f"-- It does not bind, so its names are those of when it was created: {first_line(error)}\n{row.sql}"
-    text = _with_foreign_keys(engine, row, _edited(row.sql, edits))
+    text = _with_foreign_keys(engine, row, _edited(row.sql, edits), named)
     renamed = _renamed_columns(engine, row)
     if not renamed:
         return text
@@ -75,10 +89,10 @@ def create_sql(engine: Engine, row: ObjectRow) -> str:
     return _edited(row.sql, _edits(engine, row, renamed))
 
 
-def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str) -> str:
+def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str, named: _Named) -> str:
     """Returns the definition of a table with its foreign keys, which are kept beside it."""
     keys = foreign_keys_of(row) if row.kind == "table" else ()
-    tables = {stands_for(one): one for one in engine.catalog.objects("table") if one.name is not None} if keys else {}
+    tables = {stands_for(one): one for one in named(engine.catalog.objects("table"))} if keys else {}
     listed = []
     for key in keys:
         parent = row if key.parent == SELF else tables.get(key.parent)

@@ -197,7 +197,7 @@ class Names:
 
     def definition_text(self, row: ObjectRow) -> str:
         """Returns the statement that would create an object anew."""
-        return create_sql(self.engine, row)
+        return create_sql(self.engine, row, self.named)
 
     # ---- objects
 

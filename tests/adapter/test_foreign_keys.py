@@ -338,6 +338,17 @@ def test_catalogs_and_errors_tell_of_them_as_postgres_does(
     assert [sparkless.execute(one).fetchall() for one in QUESTIONS[1:3]] == before
 
 
+def test_definitions_tell_of_them_under_the_names_that_a_session_knows(sparkless: Connection) -> None:
+    sparkless.execute("CREATE TEMPORARY TABLE p (id integer PRIMARY KEY)")
+    sparkless.execute("CREATE TEMPORARY TABLE c (p integer REFERENCES p)")
+    sparkless.execute("BEGIN")
+    sparkless.execute("CREATE TABLE q (id integer PRIMARY KEY)")
+    sparkless.execute("CREATE TABLE d (q integer REFERENCES q)")
+    for table, other in (("c", "p"), ("d", "q")):
+        ((_, text),) = sparkless.execute(f"SHOW CREATE TABLE {table}").fetchall()
+        assert f"FOREIGN KEY ({other}) REFERENCES {other} (id)" in str(text)
+
+
 def test_what_others_refer_to_keeps_its_values(sparkless: Connection) -> None:
     sparkless.execute("CREATE TABLE p (v text PRIMARY KEY)")
     sparkless.execute("CREATE TABLE c (v text REFERENCES p)")

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mz_dagster.adapter.checking import CheckResult, check_results
-from mz_dagster.adapter.create_sql import create_sql
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
@@ -74,7 +73,7 @@ def _listed(names: Names, statement: Show) -> list[Row]:
             return [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
         case "create":
             row = names.object(_name(statement), statement.kind)
-            return [(row.name, create_sql(names.engine, row))]
+            return [(row.name, names.definition_text(row))]
         case "indexes":
             on = None if statement.name is None else names.object(statement.name).id
             indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
