@@ -23,6 +23,18 @@ def test_cursors_keep_what_their_statement_told(sparkless: Connection) -> None:
     assert [str(value) for _, value in cursor.messages] == ["WARNING:  there is no transaction in progress"]
 
 
+def test_foreign_keys_go_with_the_schema_of_what_they_refer_to_and_that_is_told(sparkless: Connection) -> None:
+    cursor = sparkless.cursor()
+    cursor.execute(
+        "CREATE SCHEMA s; CREATE TABLE s.p (id integer PRIMARY KEY); CREATE TABLE c (p integer REFERENCES s.p)"
+    )
+    cursor.execute("DROP SCHEMA s CASCADE")
+    assert [str(value) for _, value in cursor.messages] == [
+        "NOTICE:  drop cascades to 2 other objects\n"
+        "DETAIL:  drop cascades to table s.p\ndrop cascades to constraint c_p_fkey on table c"
+    ]
+
+
 def test_the_command_line_prints_what_statements_tell(
     sparkless: Connection, capsys: pytest.CaptureFixture[str]
 ) -> None:

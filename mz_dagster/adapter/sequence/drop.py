@@ -77,12 +77,7 @@ def _let_go(names: Names, rows: Sequence[ObjectRow], *, cascade: bool) -> None:
     links = [one for one in TableReferences(names) if one.parent.id in going and one.child.id not in going]
     if links and not cascade:
         raise StillReferenced(links)
-    if links:
-        listed = [f"drop cascades to constraint {one.key.name} on table {name_in_schema(one.child)}" for one in links]
-        if len(listed) == 1:
-            tell(listed[0])
-        else:
-            tell(f"drop cascades to {len(listed)} other objects", detail="\n".join(listed))
+    _tell_listed([_told(one) for one in links])
 
 
 def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectRow], statement: Drop) -> None:
@@ -122,14 +117,24 @@ def _drop_named(names: Names, found: Collection[GlobalId], statement: Drop) -> N
     """Drops objects, and tells what goes with them."""
     catalog = names.engine.catalog
     before = {one.id: one for one in catalog.objects()} if statement.cascade else {}
+    links = [*TableReferences(names)] if statement.cascade else []
     gone = catalog.drop_objects(found, cascade=statement.cascade)
-    _tell_cascade(names, [one for one in before.values() if one.id in gone and one.id not in found])
+    ended = [one for one in links if one.parent.id in gone and one.child.id not in gone and one.parent.id not in found]
+    _tell_cascade(names, [one for one in before.values() if one.id in gone and one.id not in found], ended)
 
 
-def _tell_cascade(names: Names, gone: Sequence[ObjectRow]) -> None:
+def _tell_cascade(names: Names, gone: Sequence[ObjectRow], ended: Sequence[Link] = ()) -> None:
     """Tells what a DROP ... CASCADE drops besides; what belongs to something goes without saying."""
     of_others = ("index", "arrangement")
     listed = [f"drop cascades to {one.kind} {called(names.as_named(one))}" for one in gone if one.kind not in of_others]
+    _tell_listed([*listed, *map(_told, ended)])
+
+
+def _told(link: Link) -> str:
+    return f"drop cascades to constraint {link.key.name} on table {name_in_schema(link.child)}"
+
+
+def _tell_listed(listed: Sequence[str]) -> None:
     if len(listed) == 1:
         tell(listed[0])
     elif listed:
