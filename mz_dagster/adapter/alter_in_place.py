@@ -338,6 +338,7 @@ def alteration_of(
     """Returns what the catalog is told."""
     kept = {"": "", **altered.renamed}
     return Alteration(
+        row,
         text,
         definition.relation_type.columns,
         definition.relation_type.keys,

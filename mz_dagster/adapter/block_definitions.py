@@ -109,6 +109,8 @@ class BlockDefinitions:
         """Notes that a table that was created stands in for another; one that did is gone."""
         self.stand_ins = {id: one for id, one in self.stand_ins.items() if one.table.id != stands.table.id}
         self.stand_ins[new] = stands
+        for id in sorted(stands.alteration.dropped):  # so that their names are free
+            self.drop(id)
 
     def alter(self, new: GlobalId) -> StandIn:
         """Lets the table that another stands in for have its place and its name again; returns what it is to be."""
@@ -116,13 +118,17 @@ class BlockDefinitions:
         key = next(key for key, id in self.named.items() if id == new)
         self.drop(new)
         self.dropped -= {stands.table.id}
-        if key != stands.table.name:
-            self.rename(stands.table.id, str(stands.table.name), key)
+        if key != stands.table.name:  # by which something else may be known to the block by now
+            self.renamed[stands.table.id], self.named[key] = str(stands.table.name), stands.table.id
         return stands
 
     def has_made(self, id: GlobalId) -> bool:
         """Returns whether something was created by the block."""
         return id in self._made
+
+    def was_made_in_vain(self, id: GlobalId) -> bool:
+        """Returns whether something was created by the block, and is gone again."""
+        return self.has_made(id) and self.is_gone(id)
 
     def is_gone(self, id: GlobalId) -> bool:
         """Returns whether something is dropped as far as the block sees."""
@@ -146,7 +152,7 @@ class BlockDefinitions:
 
     def drop_gone(self, catalog: Catalog) -> frozenset[GlobalId]:
         """Drops what was made and is gone again, so that the commit can drop what that depends on; returns the ids."""
-        gone = [id for id in reversed(self._made) if self.is_gone(id)]
+        gone = [*filter(self.was_made_in_vain, reversed(self._made))]
         for id in gone:
             with suppress(Error):
                 catalog.drop_object(id)

@@ -473,6 +473,8 @@ class Transaction:
             SerializationFailure: Something that it has read was written since; nothing was written.
             WriteContended: Others were faster, until the deadline; nothing was written.
         """
+        touched = {one.table.id for one in self.defined.stand_ins.values()}
+        touched = touched or {*self._written, *self.defined.dropped, *self.defined.named.values()}
         try:
             altered = dict(map(self._altered, [*self.defined.stand_ins]))
             kept = (id for id, one in self._written.items() if one.writes and not self.defined.is_gone(id))
@@ -487,7 +489,7 @@ class Transaction:
                 self.engine.catalog.seal([], **self._definitions({}))
             self.defined.commit()
         except UnknownObject as error:
-            raise self._changed(min({*self._written, *self.defined.dropped, *self.defined.named.values()})) from error
+            raise self._changed(min(touched)) from error
         finally:
             self.end()
 
@@ -495,9 +497,11 @@ class Transaction:
         """Returns a table that the block has altered, and what it will write to it; see `stand_ins`."""
         catalog, stands = self.engine.catalog, self.defined.stand_ins[new]
         row, numbers, holds = catalog.object(new), catalog.numbers(new), self._written.get(new)
-        begins_anew = holds is not None and holds.restarts
+        begins_anew, vain = holds is not None and holds.restarts, self.defined.was_made_in_vain
         alteration = replace(
             stands.alteration,
+            readers=frozenset(one for one in stands.alteration.readers if not vain(one)),
+            dropped=frozenset(one for one in stands.alteration.dropped if not vain(one)),
             comments=row.comments,
             references=row.options.get(REFERENCES, ()),
             claimed=dict.fromkeys(numbers) if begins_anew else numbers,
@@ -519,6 +523,7 @@ class Transaction:
         places = [one for one in takeovers.values() if isinstance(one, Takeover)]
         replaced = {one.old for one in places}
         replaced.update(id for one in places if one.looked is not None for id in one.looked.readers)
+        replaced.update(id for one in takeovers.values() if isinstance(one, Alteration) for id in one.dropped)
         drops = defined.dropped - replaced
         return {"names": names, "renames": dict(defined.renamed), "drops": drops, "takeovers": takeovers}
 

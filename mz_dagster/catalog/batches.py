@@ -44,7 +44,7 @@ from mz_dagster.catalog.frontiers import (
 )
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.naming import give_name
-from mz_dagster.catalog.objects import alter_in_place, drop_named, lose_names, take_over
+from mz_dagster.catalog.objects import alter_in_place, drop_named, lose_names, take_over, undropped
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.references import note_references, number_of_references
@@ -71,7 +71,7 @@ from mz_dagster.catalog.rows import (
 )
 from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
 from mz_dagster.catalog.sequences import restart_sequences
-from mz_dagster.catalog.takeover import Takeover
+from mz_dagster.catalog.takeover import Takeover, check_as_looked
 from mz_dagster.catalog.timelines import advance_oracle, give_lead_back, leads, take_lead
 from mz_dagster.errors import DamageError
 from mz_dagster.fail_point import fail_point
@@ -275,6 +275,9 @@ class Batches(Payloads):
                 set_next_dues(connection, dues or {})
                 if apply is not None:
                     advance_oracle(connection, *apply)
+                for id, takeover in takeovers.items():  # before any, as one may change another's foreign keys
+                    if isinstance(takeover, Alteration):
+                        check_as_looked(connection, undropped(connection, id), takeover)
                 for id, takeover in takeovers.items():
                     assert apply is not None, "it has a time"
                     if isinstance(takeover, Takeover):

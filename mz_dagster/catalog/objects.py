@@ -67,7 +67,7 @@ from mz_dagster.catalog.rows import (
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
-from mz_dagster.catalog.takeover import Takeover, without_privileges
+from mz_dagster.catalog.takeover import Takeover, check_as_looked, without_privileges
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
@@ -197,6 +197,7 @@ class Objects(Transactions):
         """
         with self._database.write() as connection:
             before = undropped(connection, id)
+            check_as_looked(connection, before, alteration)
             alter_in_place(connection, id, alteration, self._now_ms())
             last = last_gain(connection, id)
             ticks = [0 if last is None else last + 1] * (len(alteration.columns) - len(before.columns))
@@ -624,17 +625,15 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
 
 
 def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration, now: int) -> None:
-    """Alters a table or source that others may read.
+    """Alters a table or source that others may read, and that was held against `check_as_looked`.
 
     Raises:
-        TableAltered: It has been altered since the alteration was made up, or what reads it has changed.
+        TableAltered: What reads it has changed.
         UnknownObject: It does not exist, or was dropped.
     """
     row = undropped(connection, id)
     entries = _entries(connection, now)
-    if row.version + 1 != alteration.shapes.version or _dependants(entries, id) != alteration.readers:
-        raise TableAltered(id, row.version)
-    if alteration.numbers is not None and numbers_of(connection, id) != alteration.numbers:
+    if _dependants(entries, id) != alteration.readers:
         raise TableAltered(id, row.version)
     if alteration.dropped:
         take_names(connection, alteration.dropped)

@@ -204,6 +204,7 @@ class Alteration:
     """Says that a table is altered in place, from the time of a batch of its own on; or a source, at once.
 
     Attributes:
+        looked: What it was when that was made up; it has to be so still, but for its name and what is granted on it.
         sql: Its definition from then on.
         columns: Its columns.
         keys: Its keys.
@@ -219,6 +220,7 @@ class Alteration:
         numbers: Where its sequences must stand before, by their columns; None: anywhere.
     """
 
+    looked: ObjectRow
     sql: str
     columns: tuple[Column, ...]
     keys: Keys

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mz_dagster.catalog.rows import PRIVILEGES, ObjectRow
+from sqlalchemy import Connection
+
+from mz_dagster.catalog.errors import TableAltered
+from mz_dagster.catalog.rows import PRIVILEGES, Alteration, ObjectRow
+from mz_dagster.catalog.sequences import numbers_of
 from mz_dagster.formalism import GlobalId
 
 
@@ -46,3 +50,16 @@ class Takeover:
 def without_privileges(row: ObjectRow) -> ObjectRow:
     """Returns a row without what is granted on its object."""
     return replace(row, options={name: value for name, value in row.options.items() if name != PRIVILEGES})
+
+
+def check_as_looked(connection: Connection, row: ObjectRow, alteration: Alteration) -> None:
+    """Returns if a table or source that is altered in place is what it was when its alteration was made up.
+
+    Raises:
+        TableAltered: It is not, or its sequences stand elsewhere.
+    """
+    looked = alteration.looked
+    if without_privileges(replace(row, name=looked.name)) != without_privileges(looked):
+        raise TableAltered(row.id, row.version)
+    if alteration.numbers is not None and numbers_of(connection, row.id) != alteration.numbers:
+        raise TableAltered(row.id, row.version)

@@ -68,6 +68,7 @@ def _add(names: Names, row: ObjectRow, statement: AlterSource) -> None:
     before = row.shapes or first_shape(row.columns, row.keys)
     shape = Shape(columns, tuple(range(len(columns))), keys, len(columns))
     alteration = Alteration(
+        row,
         text,
         columns,
         keys,

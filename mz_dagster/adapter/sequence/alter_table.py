@@ -247,7 +247,8 @@ class _Alteration:
         """
         names, engine, defined = self.names, self.names.engine, block.defined
         stood_in = defined.stand_ins.get(self.row.id)
-        table = self.row if stood_in is None else stood_in.table
+        name = defined.renamed.get(self.row.id, self.row.name)  # which others know it by
+        table = replace(self.row, name=name) if stood_in is None else stood_in.table
         origins = dict(zip(columns := table.relation_type.names, columns, strict=True))
         if stood_in is not None:
             origins = {**stood_in.origins}

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from mz_dagster.adapter.alter_in_place import readers_of
+from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.catalog_definitions import called
 from mz_dagster.adapter.declared_references import DeclaringTable
-from mz_dagster.adapter.definition import Definable, define, name_of
+from mz_dagster.adapter.definition import Definable, Definition, define, name_of
 from mz_dagster.adapter.definition_cache import RecordingResolver
 from mz_dagster.adapter.engine import Engine, ObjectRecreated, TimeNotReached
 from mz_dagster.adapter.names import Names
@@ -122,13 +124,8 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
             )
         temporary = True
         names.check_free(Name((name,), qualified.offset), temporary=True)
-    if block is not None and not block.stand_ins.keys().isdisjoint(definition.dependencies.values()):
-        refuse_in_block(
-            names,
-            f"CREATE {definition.kind.upper()} over a table that the transaction has altered under its views",
-            "Execute it behind COMMIT, or the ALTER TABLE before BEGIN.",
-            detail="The table gets its new shape with the commit.",
-        )
+    if block is not None and block.stand_ins:
+        _check_over_no_altered(names, block, definition)
     planned = QueryIndexes(engine).over(definition, statement, names)
     ensure_within_limit(planned, engine.project)
     if definition.timeline is not None:
@@ -154,6 +151,19 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
     if is_filled and made.timeline is not None and waits:
         _hydrate(engine, made, progress)
     return tag
+
+
+def _check_over_no_altered(names: Names, block: BlockDefinitions, definition: Definition) -> None:
+    """Returns if what is about to be created is computed from no table that the block has altered under its views."""
+    altered = [*block.stand_ins, *(one.table.id for one in block.stand_ins.values())]
+    readers = {row.id for id in altered for row in readers_of(names.engine, id)}
+    if not readers.union(altered).isdisjoint(definition.dependencies.values()):
+        refuse_in_block(
+            names,
+            f"CREATE {definition.kind.upper()} over a table that the transaction has altered under its views",
+            "Execute it behind COMMIT, or the ALTER TABLE before BEGIN.",
+            detail="The table gets its new shape with the commit.",
+        )
 
 
 def _replace_view(names: Names, statement: CreateView) -> str:
