@@ -121,7 +121,7 @@ def apply_objects(
         OrphanStillRead: Something made in a session reads what is to be dropped.
     """
     anew = tuple(one for one, _ in replan(catalog, definitions))
-    rows = catalog.objects()
+    number, rows = catalog.number_of_references(), catalog.objects()
     _check_undecided(files, rows)
     files = over_altered(files, rows, definitions)
     plan = planned_changes(catalog, definitions, project, files, rows, drop=drop, refused=refused)
@@ -148,7 +148,8 @@ def apply_objects(
         fresh.extend(replace(one, tags=(FROM_FILES,), values=values) for one in made)
         reads[name] = Ref(len(fresh) - 1)
     if fresh or dropped or redefined:
-        catalog.swap(fresh, dropped, redefined)
+        may_be_referenced = any(row.kind == "table" for row in plan.going)
+        catalog.swap(fresh, dropped, redefined, references=number if may_be_referenced else None)
         for id in redefined:
             definitions.forget(id)
     return plan

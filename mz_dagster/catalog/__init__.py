@@ -21,8 +21,8 @@ In the order of import:
 - `timelines`, `ticks`: lattices, the oracle, the writer's lease; ticks and bindings;
 - `contents`: what a collection consists of, summed in its own row, and compared by whoever takes a list;
 - `frontiers`: since and upper, retention, logical compaction;
-- `reachability`, `tombstones`, `naming`, `references`, `objects`: definitions and names, what tables refer to, and what
-  stays of dropped ones;
+- `reachability`, `tombstones`, `naming`, `references`, `stored_objects`, `objects`: definitions and names, what tables
+  refer to, and what stays of dropped ones;
 - `replica`: objects and frontiers in the memory of a process, kept from one question to the next;
 - `payloads`: the updates of batches that are stored with their seals;
 - `reads`, `batches`, `listings`, `sweeping`: the life of a batch, and what its seal expects;

@@ -44,6 +44,17 @@ class TableAltered(UnknownObject):
         )
 
 
+class ReferencesChanged(UnknownObject):
+    """A table has come to refer to another since it was looked which ones do; nothing was done."""
+
+    sqlstate = "40001"
+
+    def __init__(self, number: int) -> None:
+        ProgrammingError.__init__(
+            self, f"a table has just come to refer to another, for the {number}. time", hint="Look again which ones do."
+        )
+
+
 class Redefined(UnknownObject):
     """A connection or a secret was given another definition meanwhile; nothing was done."""
 

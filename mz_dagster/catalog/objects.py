@@ -22,15 +22,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Table, bindparam, delete, insert, select, true, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from mz_dagster.catalog.codec import (
-    columns_of,
     columns_text,
     frontier_of,
     frontier_text,
     json_text,
-    keys_of,
     keys_text,
     shapes_of,
     shapes_text,
@@ -50,7 +48,7 @@ from mz_dagster.catalog.frontiers import check_absent, close_dropped, frontiers
 from mz_dagster.catalog.lease_liveness import dead_processes, is_live
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
-from mz_dagster.catalog.references import REFERENCES, note_references, rename_referenced
+from mz_dagster.catalog.references import REFERENCES, check_references, note_references, rename_referenced
 from mz_dagster.catalog.rows import (
     COMMENTS,
     KEEPER,
@@ -67,6 +65,7 @@ from mz_dagster.catalog.rows import (
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
+from mz_dagster.catalog.stored_objects import dependencies_of, object_of, objects_query
 from mz_dagster.catalog.takeover import Takeover, check_as_looked, without_privileges
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
@@ -103,12 +102,14 @@ class Objects(Transactions):
         dropped: Collection[GlobalId],
         redefined: Mapping[GlobalId, Redefinition] = MappingProxyType({}),
         altered: TypeAlteration | None = None,
+        references: int | None = None,
     ) -> tuple[ObjectRow, ...]:
         """Takes names from old objects and creates new ones, possibly under the same names, in one transaction.
 
         An old object that something outside of `dropped` still depends on lives on without a name until that goes too.
         What was granted on it is granted on the one that gets its name.
         Those that are redefined get other names and texts, and are what they were. A type may be given a value besides.
+        If it matters who refers to what is dropped, `references` is their number when that was looked.
 
         Raises:
             NameTaken: A name denotes something that is not in `dropped`, or is used twice.
@@ -118,9 +119,11 @@ class Objects(Transactions):
             WrongDefinition: A description contradicts itself.
             TypeAltered: A type, or what depends on it, is not what that was made up from.
             Redefined: A connection or secret is not what it was when it was to lead elsewhere.
+            ReferencesChanged: A table has come to refer to another since it was looked.
         """
         check_new(created)
         with self._database.write() as connection:
+            check_references(connection, references)
             if altered is not None:
                 _give_value(connection, altered, self._now_ms())
             for id in (*dropped, *redefined):
@@ -145,7 +148,9 @@ class Objects(Transactions):
         """Drops one object; see `drop_objects`."""
         return self.drop_objects([id], cascade)
 
-    def drop_objects(self, ids: Collection[GlobalId], cascade: bool = False) -> tuple[GlobalId, ...]:
+    def drop_objects(
+        self, ids: Collection[GlobalId], cascade: bool = False, references: int | None = None
+    ) -> tuple[GlobalId, ...]:
         """Drops objects with their indexes and arrangements, in one transaction; returns the ids of all that went.
 
         An index that a plan uses only loses its name, and goes when the plan does.
@@ -153,12 +158,15 @@ class Objects(Transactions):
         Args:
             ids: The objects.
             cascade: Whether to drop their dependants too.
+            references: As of `swap`.
 
         Raises:
             StillNeeded: Others depend on one of them, and `cascade` is False.
             UnknownObject: One does not exist, or was dropped.
+            ReferencesChanged: A table has come to refer to another since it was looked.
         """
         with self._database.write() as connection:
+            check_references(connection, references)
             return drop_named(connection, ids, self._now_ms(), cascade=cascade)
 
     def drop_unneeded(self) -> tuple[GlobalId, ...]:
@@ -756,44 +764,3 @@ def _objects(connection: Connection, ids: Sequence[GlobalId]) -> tuple[ObjectRow
     depends = dependencies_of(connection, ids)
     found = {GlobalId(row.id): object_of(row, depends.get(GlobalId(row.id), {})) for row in rows}
     return tuple(found[id] for id in ids)
-
-
-def objects_query() -> Any:
-    """Returns the query for everything that `object_of` needs but what objects depend on."""
-    return select(OBJECT, NAME.c.name).outerjoin(NAME, NAME.c.object == OBJECT.c.id)
-
-
-def dependencies_of(
-    connection: Connection, ids: Iterable[GlobalId] | None = None
-) -> dict[GlobalId, dict[str, GlobalId]]:
-    """Returns what some objects, or all, depend on directly, by the names used; nothing of one that depends on none."""
-    query = select(DEPENDENCY.c.dependant, DEPENDENCY.c.name, DEPENDENCY.c.dependency)
-    wanted = [true()] if ids is None else [DEPENDENCY.c.dependant.in_(one) for one in in_portions(sorted(ids))]
-    found: dict[GlobalId, dict[str, GlobalId]] = {}
-    rows = [tuple(row) for one in wanted for row in connection.execute(query.where(one)).all()]
-    # Sorted here, because databases differ in how they order text.
-    for dependant, name, dependency in sorted(rows):
-        found.setdefault(GlobalId(dependant), {})[name] = GlobalId(dependency)
-    return found
-
-
-def object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
-    """Returns the object in a row of `objects_query`, that depends on others by these names."""
-    return ObjectRow(
-        GlobalId(row.id),
-        row.name,
-        row.created_as,
-        row.kind,
-        row.sql,
-        row.timeline,
-        columns_of(row.column_types),
-        keys_of(row.unique_keys),
-        row.monotonic,
-        dict(dependencies),
-        None if row.owner is None else GlobalId(row.owner),
-        json.loads(row.options),
-        tuple(json.loads(row.tags)),
-        row.has_collection,
-        row.dropped,
-        shapes_of(row.shapes),
-    )

@@ -20,6 +20,7 @@ from sqlalchemy import Connection, select, update
 
 from mz_dagster.catalog.codec import json_text
 from mz_dagster.catalog.database import next_ids
+from mz_dagster.catalog.errors import ReferencesChanged
 from mz_dagster.catalog.rows import ObjectRow
 from mz_dagster.catalog.schema import COUNTER, OBJECT
 from mz_dagster.formalism import GlobalId
@@ -47,6 +48,16 @@ def number_of_references(connection: Connection) -> int:
     """Returns how often a table came to refer to another, as far as others see."""
     found: int = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == _COUNTER)).scalar_one()
     return found
+
+
+def check_references(connection: Connection, number: int | None) -> None:
+    """Returns if as many tables refer to others as when it was looked, if it was.
+
+    Raises:
+        ReferencesChanged: One has come to refer to another since.
+    """
+    if number is not None and number != (now := number_of_references(connection)):
+        raise ReferencesChanged(now)
 
 
 def note_references(connection: Connection, id: GlobalId) -> None:

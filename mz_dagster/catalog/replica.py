@@ -35,10 +35,10 @@ from mz_dagster.catalog.contents import Contents
 from mz_dagster.catalog.database import Database, Transactions, recalled
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
 from mz_dagster.catalog.frontiers import collection_of, collections_query, row_lattice, summed_frontiers
-from mz_dagster.catalog.objects import dependencies_of, object_of, objects_query
 from mz_dagster.catalog.references import REFERENCES, STANDS_FOR, parents_of, stands_for
 from mz_dagster.catalog.rows import CollectionRow, ObjectRow
 from mz_dagster.catalog.schema import CHANGED, COLLECTION, OBJECT
+from mz_dagster.catalog.stored_objects import dependencies_of, object_of, objects_query
 from mz_dagster.catalog.timelines import lattice_of, timeline_row
 from mz_dagster.formalism import Antichain, GlobalId
 

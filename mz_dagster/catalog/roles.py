@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from mz_dagster.catalog.database import Transactions, next_ids, recalled
-from mz_dagster.catalog.objects import object_of, objects_query, set_privileges, undropped
+from mz_dagster.catalog.objects import set_privileges, undropped
 from mz_dagster.catalog.rows import LETTERS, PRIVILEGES, ObjectRow, RoleRow
 from mz_dagster.catalog.schema import MEMBERSHIP, OBJECT, ROLE
+from mz_dagster.catalog.stored_objects import object_of, objects_query
 from mz_dagster.formalism import GlobalId
 
 EVERYBODY = 0

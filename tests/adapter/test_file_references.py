@@ -22,6 +22,7 @@ from mz_dagster.adapter import (
     effective_objects,
     preview_changes,
 )
+from mz_dagster.adapter.sequence.drop import StillReferenced
 from mz_dagster.adapter.table_constraints import foreign_keys_of
 from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.sql import Statement
@@ -333,9 +334,9 @@ def test_a_key_that_a_session_adds_just_before_its_table_is_renamed_stays(
     write(project.root, v="CREATE VIEW v AS SELECT p FROM c;")
     swap = Catalog.swap
 
-    def raced(catalog: Catalog, *given: Any) -> tuple[ObjectRow, ...]:
+    def raced(catalog: Catalog, *given: Any, **named: Any) -> tuple[ObjectRow, ...]:
         Session(engine).execute("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p")
-        return swap(catalog, *given)
+        return swap(catalog, *given, **named)
 
     with Engine(project) as engine:
         applied(engine)
@@ -344,3 +345,33 @@ def test_a_key_that_a_session_adds_just_before_its_table_is_renamed_stays(
             patched.setattr(Catalog, "swap", raced)
             apply_project(engine)
         assert [one.name for one in keys(engine, "d")] == ["c_p_fkey"]
+
+
+def test_a_table_that_another_has_just_come_to_refer_to_is_not_dropped(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project.root, p="CREATE TABLE p (id integer PRIMARY KEY);", c="CREATE TABLE c (p integer);")
+    with Engine(project) as engine:
+        applied(engine)
+        session = Session(engine)
+
+        def raced(name: str) -> None:
+            carry_out = getattr(Catalog, name)
+
+            def refers(catalog: Catalog, *given: Any, **named: Any) -> object:
+                monkeypatch.setattr(Catalog, name, carry_out)
+                Session(engine).execute("ALTER TABLE c ADD FOREIGN KEY (p) REFERENCES p")
+                return carry_out(catalog, *given, **named)
+
+            monkeypatch.setattr(Catalog, name, refers)
+
+        raced("drop_objects")
+        with pytest.raises(StillReferenced):
+            session.execute("DROP TABLE p")
+        session.execute("ALTER TABLE c DROP CONSTRAINT c_p_fkey")
+        (project.assets / "p.sql").unlink()
+        raced("swap")
+        with pytest.raises(OrphanStillRead):
+            apply_project(engine, drop=True)
+        assert [one.name for one in keys(engine, "c")] == ["c_p_fkey"]
+        session.execute("INSERT INTO p VALUES (1)")

@@ -14,7 +14,7 @@ from sqlalchemy import event
 from mz_dagster.catalog import Catalog, CatalogState, NewObject, Seal, replica
 from mz_dagster.catalog.errors import ChangesLost, OracleBehind
 from mz_dagster.catalog.frontiers import collection_of
-from mz_dagster.catalog.objects import object_of
+from mz_dagster.catalog.stored_objects import object_of
 from mz_dagster.clock import ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId
 from mz_dagster.scalars.types import INT4, Column

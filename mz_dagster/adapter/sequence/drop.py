@@ -48,10 +48,11 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
         StillNeeded: Others depend on one of them, and CASCADE was not said.
     """
     names = context.names
+    number = names.engine.catalog.number_of_references() if statement.kind in ("schema", "table") else None
     if statement.kind in ("schema", "source"):
         refuse_in_block(names, f"DROP {statement.kind.upper()}")
     if statement.kind == "schema":
-        return Result(_drop_schemas(names, statement))
+        return Result(_drop_schemas(names, statement, number))
     unique = [one for one in statement.names if statement.kind == "index" and is_unique_index(names, one)]
     others = [one for one in statement.names if one not in unique]
     found = [named(names, name, statement.kind, statement.if_exists) for name in others]
@@ -63,7 +64,7 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
     if block is not None:
         _drop_in_block(names, block, [row for row in found if row is not None], statement)
         return Result(f"DROP {statement.kind.upper()}")
-    _drop_named(names, {row.id for row in found if row is not None}, statement)
+    _drop_named(names, {row.id for row in found if row is not None}, statement, number)
     return Result(f"DROP {statement.kind.upper()}")
 
 
@@ -113,12 +114,12 @@ def _drop_in_block(names: Names, block: BlockDefinitions, rows: Sequence[ObjectR
         _tell_cascade(names, [one for one in left if one.id not in doomed])
 
 
-def _drop_named(names: Names, found: Collection[GlobalId], statement: Drop) -> None:
-    """Drops objects, and tells what goes with them."""
+def _drop_named(names: Names, found: Collection[GlobalId], statement: Drop, references: int | None) -> None:
+    """Drops objects, and tells what goes with them; `references` is `Catalog.number_of_references` before all that."""
     catalog = names.engine.catalog
     before = {one.id: one for one in catalog.objects()} if statement.cascade else {}
     links = [*TableReferences(names)] if statement.cascade else []
-    gone = catalog.drop_objects(found, cascade=statement.cascade)
+    gone = catalog.drop_objects(found, cascade=statement.cascade, references=references)
     ended = [one for one in links if one.parent.id in gone and one.child.id not in gone and one.parent.id not in found]
     _tell_cascade(names, [one for one in before.values() if one.id in gone and one.id not in found], ended)
 
@@ -146,7 +147,7 @@ def _readers(names: Names, read: Collection[GlobalId]) -> list[ObjectRow]:
     return [one for one in names.engine.catalog.objects() if not set(read).isdisjoint(one.dependencies.values())]
 
 
-def _drop_schemas(names: Names, statement: Drop) -> str:
+def _drop_schemas(names: Names, statement: Drop, references: int | None) -> str:
     found = set()
     for name in statement.names:
         if name.last in BUILT_IN:
@@ -161,7 +162,7 @@ def _drop_schemas(names: Names, statement: Drop) -> str:
                 raise
             tell(f'schema "{name.last}" does not exist, skipping')
     try:
-        _drop_named(names, found, statement)
+        _drop_named(names, found, statement, references)
     except StillNeeded as error:
         raise StillNeeded(", ".join(one.last for one in statement.names), error.dependants) from None
     return "DROP SCHEMA"
