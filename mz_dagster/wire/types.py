@@ -37,8 +37,10 @@ from mz_dagster.sql.errors import InvalidParameterValue, UnsupportedForm
 #: Object ids that say nothing: none, and that of `unknown`.
 UNTYPED = frozenset((0, 705))
 
-#: Object ids that leave the type to the context: those, and of strings of any length.
-_OPEN = UNTYPED | {1042, 1043}
+#: Of strings of any length, whose arrays are of texts.
+_STRINGS = frozenset((1042, 1043))
+#: Object ids that leave the type to the context.
+_OPEN = UNTYPED | _STRINGS
 
 _EPOCH_DATE = date(2000, 1, 1)
 _EPOCH = datetime(2000, 1, 1)
@@ -81,8 +83,8 @@ def parameter_type(id: int) -> ScalarType | None:
     if id in _OPEN:
         return None
     for one in (*TYPE_IDS.values(), *LABEL_IDS.values()):
-        if id == one.array and one.id in OF_PARAMETERS:
-            return array_of(OF_PARAMETERS[one.id])
+        if id == one.array and (one.id in OF_PARAMETERS or one.id in _STRINGS):
+            return array_of(OF_PARAMETERS.get(one.id, TEXT))
     if id not in OF_PARAMETERS:
         raise UnsupportedForm(
             f"a parameter of the type with the object id {id} is not supported", hint="Send it as text."

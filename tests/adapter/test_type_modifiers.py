@@ -139,16 +139,19 @@ def test_elements_of_arrays_keep_to_their_type_whichever_way_they_come(sparkless
 def test_columns_show_their_types_as_they_were_written(sparkless: Connection) -> None:
     sparkless.execute(
         "CREATE TABLE t (n numeric(5, 2), s timestamp(3) with time zone, c time(0), i interval day to second(2),"
-        " m numeric)"
+        " m numeric, v varchar, w varchar[])"
     )
     types = ["numeric(5,2)", "timestamptz(3)", "time(0)", "interval day to second(2)", "numeric"]
+    types += ["character varying", "character varying[]"]
 
     def shown(of: str) -> dict[str, str]:
         return {name: type_ for name, _, type_ in sparkless.execute(f"SHOW COLUMNS FROM {of}").fetchall()}
 
-    assert shown("t") == dict(zip("nscim", types, strict=True))
+    assert shown("t") == dict(zip("nscimvw", types, strict=True))
+    listed = "SELECT c.name, c.type FROM mz_columns AS c JOIN mz_tables AS t ON t.id = c.id WHERE t.name = 't'"
+    assert dict(sparkless.execute(listed).fetchall()) == shown("t")
     sparkless.execute("ALTER TABLE t ADD COLUMN z timestamp(1)")
-    assert shown("t") == dict(zip("nscimz", [*types, "timestamp(1)"], strict=True))
+    assert shown("t") == dict(zip("nscimvwz", [*types, "timestamp(1)"], strict=True))
     sparkless.execute("CREATE MATERIALIZED VIEW v AS SELECT n, n + 1 AS p, max(s) AS s, z::timestamp(2) AS z FROM t "
                       "GROUP BY n, z")  # fmt: skip
     assert shown("v") == {"n": "numeric(5,2)", "p": "numeric(38,2)", "s": "timestamptz", "z": "timestamp(2)"}

@@ -74,6 +74,15 @@ def test_arrays_of_dimensions_come_as_parameters(server: Server, postgres_server
             assert found[0] == found[1], (type_, value)
 
 
+def test_arrays_of_strings_of_any_length_come_as_parameters(server: Server) -> None:
+    with psycopg.connect(dsn(server), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (a varchar[], b varchar(3)[], c char(2)[])")
+        sql = b"INSERT INTO t VALUES ($1, $2, $3) RETURNING *"
+        for types in ((0, 0, 0), (1015, 1015, 1014)):
+            result = connection.pgconn.exec_params(sql, [b"{a,NULL}", b"{b}", b"{c}"], types)
+            assert [result.get_value(0, i) for i in range(3)] == [b"{a,NULL}", b"{b}", b'{"c "}'], result.error_message
+
+
 @given(st.decimals(allow_nan=True, allow_infinity=True, places=None))
 def test_numerics_in_binary_are_read_as_they_were_written(value: Decimal) -> None:
     value = value if value.is_finite() else Decimal("NaN") if value.is_nan() else value

@@ -9,6 +9,7 @@ from mz_dagster.adapter.introspection.relation import Fill, Row, relation
 from mz_dagster.adapter.system_catalogs import Facts
 from mz_dagster.catalog import Catalog, ObjectRow
 from mz_dagster.sql.schemas import names_in
+from mz_dagster.sql.table_text import type_text
 
 
 def _named(catalog: Catalog) -> Iterable[ObjectRow]:
@@ -46,7 +47,7 @@ _OF_KIND = """
 def _columns(facts: Facts) -> Iterable[Row]:
     for one in _named(facts.catalog):
         for position, column in enumerate(one.columns, start=1):
-            yield (one.id, column.name, position, "NO" if not column.nullable else "YES", str(column.type))
+            yield (one.id, column.name, position, "NO" if not column.nullable else "YES", type_text(column.type))
 
 
 def _comments(facts: Facts) -> Iterable[Row]:

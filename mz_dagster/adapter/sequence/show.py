@@ -17,6 +17,7 @@ from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, RelationType
 from mz_dagster.sql import Name, Show, bind_predicate
 from mz_dagster.sql.schemas import PUBLIC, names_in
+from mz_dagster.sql.table_text import type_text
 
 Row = tuple[Any, ...]
 
@@ -70,7 +71,7 @@ def _listed(names: Names, statement: Show) -> list[Row]:
     match statement.what:
         case "columns":
             shown = names.object(_name(statement)).columns
-            return [(one.name, "YES" if one.nullable else "NO", str(one.type)) for one in shown]
+            return [(one.name, "YES" if one.nullable else "NO", type_text(one.type)) for one in shown]
         case "create":
             row = names.object(_name(statement), statement.kind)
             return [(row.name, names.definition_text(row))]
