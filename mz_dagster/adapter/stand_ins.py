@@ -21,7 +21,7 @@ from mz_dagster.catalog import Alteration, ObjectRow, in_shard
 from mz_dagster.plan.relation import Get, Map, Projection, Relation
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import Column
-from mz_dagster.storage.arrow_schema import update_schema, update_table
+from mz_dagster.storage.arrow_schema import UPDATE_FIELDS, update_schema, update_table
 from mz_dagster.storage.consolidation import summed
 
 Row = tuple[Any, ...]
@@ -88,7 +88,7 @@ class StandIn:
         empty = [None] * len(columns)
         parts = [update_table(columns, [((*row, *empty[len(row) :]), time, -1) for row in self.held])]
         if own is not None:
-            parts.append(self._placed(own, range(own.num_columns - 3)))
+            parts.append(self._placed(own, range(own.num_columns - len(UPDATE_FIELDS))))
         if holds is not None:
             parts.append(self._placed(holds, self._places))
         return summed(pa.concat_tables(parts).combine_chunks())

@@ -249,9 +249,7 @@ class _Alteration:
         stood_in = defined.stand_ins.get(self.row.id)
         name = defined.renamed.get(self.row.id, self.row.name)  # which others know it by
         table = replace(self.row, name=name) if stood_in is None else stood_in.table
-        origins = dict(zip(columns := table.relation_type.names, columns, strict=True))
-        if stood_in is not None:
-            origins = {**stood_in.origins}
+        origins = {one: one for one in table.relation_type.names} if stood_in is None else stood_in.origins
         sources = [None if one is None else origins.get(one) for one in self.altered.sources]
         altered = replace(self.altered, sources=sources, casts={})
         alteration = self._reshaped(table, altered, statement, timeline, defined)
