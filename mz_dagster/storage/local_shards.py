@@ -717,8 +717,8 @@ def _add(table: DeltaTable, data: pa.Table) -> None:
         table,
         data,
         mode="append",
-        # A table from before has no columns for short numerics.
-        schema_mode=None if known.issuperset(data.schema.names) else "merge",
+        # A table from before has no columns for short numerics, and one whose alteration was given up has more.
+        schema_mode=None if known == set(data.schema.names) else "merge",
         commit_properties=_RETRIES,
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=128 * 1024),
     )

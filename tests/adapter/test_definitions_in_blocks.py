@@ -504,6 +504,23 @@ def test_a_table_under_views_whose_type_gets_a_value_meanwhile_is_not_altered(
     assert rows(other, "TABLE t") == [("large", 1)]
 
 
+def test_a_table_is_written_on_whose_alteration_was_given_up_behind_its_files(tmp_path: Path) -> None:
+    (tmp_path / "mz.toml").write_text("[writes]\ninline_rows = 0\n")
+    with connect(tmp_path) as one, connect(tmp_path) as other:
+        one.execute("CREATE TABLE t (a integer)")
+        one.execute("CREATE VIEW v AS SELECT a FROM t")
+        one.execute("INSERT INTO t VALUES (1)")
+        one.execute("BEGIN")
+        one.execute("ALTER TABLE t ADD COLUMN b integer DEFAULT 1, ADD COLUMN c text")
+        other.execute("COMMENT ON TABLE t IS 'theirs'")
+        assert state(one, "COMMIT") == "40001"
+        one.execute("INSERT INTO t VALUES (2)")
+        one.execute("ALTER TABLE t ADD COLUMN c text DEFAULT 'new'")
+        one.execute("INSERT INTO t VALUES (3, 'other')")
+        assert rows(other, "TABLE t") == [(1, "new"), (2, "new"), (3, "other")]
+        assert rows(other, "TABLE v") == [(1,), (2,), (3,)]
+
+
 @pytest.mark.parametrize(
     ("others", "sqlstate"),
     [
