@@ -77,6 +77,9 @@ _RETRIES = CommitProperties(max_commit_retries=1000)
 _CONFLICTS = 50
 """How many conflicts a commit runs into before it gives up."""
 
+_CONFLICTING = ("concurrent", "Metadata changed")
+"""What a commit's failure says that is a conflict."""
+
 Result = TypeVar("Result")
 
 
@@ -741,15 +744,15 @@ def _parts(frames: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
 def _run_again(attempt: Callable[[], Result]) -> Result:
     """Runs a commit until it wins.
 
-    `deltalake` takes an append that began before another batch's delete, and two deletes, for conflicts. No batch's
-    rows ever depend on another's, and a commit that failed so has not happened, so it is right to run it again; what it
-    wrote lies under its own batch id, uncommitted, and goes with the batch.
+    `deltalake` takes an append that began before another batch's delete, or before one that adds columns, and two
+    deletes, for conflicts. No batch's rows ever depend on another's, and a commit that failed so has not happened, so
+    it is right to run it again; what it wrote lies under its own batch id, uncommitted, and goes with the batch.
     """
     for _ in range(_CONFLICTS):
         try:
             return attempt()
         except CommitFailedError as error:
-            if "concurrent" not in str(error):
+            if not any(one in str(error) for one in _CONFLICTING):
                 raise
     return attempt()
 

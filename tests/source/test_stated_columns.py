@@ -192,9 +192,9 @@ def test_what_another_apply_has_decided_meanwhile_stays(
             other()
         return found
 
-    def swaps(catalog: Catalog, *given: Any) -> tuple[ObjectRow, ...]:
+    def swaps(catalog: Catalog, *given: Any, **named: Any) -> tuple[ObjectRow, ...]:
         other()
-        return swapped(catalog, *given)
+        return swapped(catalog, *given, **named)
 
     monkeypatch.setattr("mz_dagster.adapter.engine.load_project", loads)
     monkeypatch.setattr(Catalog, "swap", swaps)

@@ -14,8 +14,10 @@ from typing import Any, cast
 from uuid import UUID as Uuid
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from mz_dagster.budget import Budget, budget_of
 from mz_dagster.catalog import NO_ROWS, Batch, BatchId, BatchState, BatchStats, CollectionRow
@@ -41,7 +43,7 @@ from mz_dagster.scalars.types import (
     numeric,
 )
 from mz_dagster.scalars.values import Dimensioned
-from mz_dagster.storage import BatchIncomplete, LocalShards, update_table
+from mz_dagster.storage import BatchIncomplete, LocalShards, local_shards, update_table
 from mz_dagster.storage.batch_stats import stored_files
 from mz_dagster.storage.open_tables import open_table
 from mz_dagster.storage.shard_bucket import ShardBucket
@@ -641,3 +643,22 @@ def test_a_table_from_before_has_its_numerics_in_one_column(harness: Harness, mo
     for shards in (harness.shards, local):
         assert harness.updates(shards.read(shard, [old, batch(2, two)])) == expected(EVERY_LENGTH * 2)
     assert all("mz_short_whole" in file.schema_arrow.names for file in stored(harness, shard, batch(2, two)))
+
+
+def test_a_write_beside_others_that_add_columns_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, shard = ShardFolder(tmp_path), collection()
+    shards, others = LocalShards(place), LocalShards(place)
+    shards.create(shard)
+    add, names = local_shards._add, ["y", "z"]
+
+    def beside(table: DeltaTable, data: pa.Table) -> None:
+        if names and data.num_columns == narrow:
+            wider = collection((*TWO, Column(names.pop(), INT4)))
+            others.append(wider, BatchId(3 + len(names)), update_table(wider.columns, [((1, "x", 2), 5, 1)]))
+        add(table, data)
+
+    narrow = len(TWO) + 5  # with the time, diff and error of an update, its batch and its bucket
+    monkeypatch.setattr(local_shards, "_add", beside)
+    stats = shards.append(shard, BatchId(2), update_table(TWO, [((7, "y"), 5, 1)]))
+    assert not names
+    assert [(one["k"], one["v"]) for one in shards.read(shard, [batch(2, stats)]).to_pylist()] == [(7, "y")]
