@@ -46,7 +46,7 @@ from mz_dagster.sql.declared_keys import SELF
 from mz_dagster.sql.lexer import Token, TokenKind, tokens_of
 from mz_dagster.sql.schemas import PUBLIC, key_of, schema_key, written
 from mz_dagster.sql.statements import Name, Statement
-from mz_dagster.sql.table_text import foreign_key_text, with_foreign_keys
+from mz_dagster.sql.table_text import declared_foreign_key, with_foreign_keys
 
 #: From one offset to another, what to write instead.
 _Edit = tuple[int, int, str]
@@ -97,9 +97,7 @@ def _with_foreign_keys(engine: Engine, row: ObjectRow, text: str, named: _Named)
     for key in keys:
         parent = row if key.parent == SELF else tables.get(key.parent)
         if parent is not None:
-            columns = ", ".join(map(quoted, key.referenced))
-            said = foreign_key_text(key, f"{written(parent.schema, str(parent.name))} ({columns})")
-            listed.append(f"CONSTRAINT {quoted(key.name)} {said}")
+            listed.append(declared_foreign_key(key, written(parent.schema, str(parent.name))))
     return with_foreign_keys(text, listed)
 
 

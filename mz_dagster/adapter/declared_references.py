@@ -211,14 +211,14 @@ class NewReferences:
         """Returns those that an alteration gives a table."""
         old = {replace(one, name="", is_enforced=True) for one in foreign_keys_of(row) if one.is_enforced}
         renamed = {new: old for old, new in altered.renamed.items()}
-        links = []
+        links, references = [], TableReferences(names)
         for key in altered.definition.references:
             before = key
             for column in key.columns:
                 before = before.renamed(column, renamed.get(column, column))
             own = key.referenced if key.parent == SELF else ()
             is_cast = not altered.casts.keys().isdisjoint((*before.columns, *(renamed.get(one, one) for one in own)))
-            parent = TableReferences(names).parent_of(key, row) if key.is_enforced else None
+            parent = references.parent_of(key, row) if key.is_enforced else None
             if parent is not None and (is_cast or replace(before, name="", table=(), offset=0) not in old):
                 links.append(Link(key, row, parent))
         return cls(names.engine, tuple(links))

@@ -14,10 +14,9 @@ from mz_dagster.adapter.file_ids import file_id
 from mz_dagster.adapter.reference_columns import ReferencedTable, referring_to
 from mz_dagster.adapter.table_constraints import constraints_of
 from mz_dagster.errors import ProgrammingError
-from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.declared_keys import SELF, ForeignKey
 from mz_dagster.sql.schemas import last_of, written
-from mz_dagster.sql.table_text import foreign_key_text
+from mz_dagster.sql.table_text import declared_foreign_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +58,4 @@ def bound_reference(key: ForeignKey, line: int, child: Definition, parent: Defin
     keys = constraints_of(parent.text).keys
     table = ReferencedTable(last_of(parent.schema, parent.name), parent.relation_type, keys)
     bound = referring_to(key, child.relation_type, told, table)
-    columns = ", ".join(map(quoted, bound.referenced))
-    said = foreign_key_text(bound, f"{written(parent.schema, parent.name)} ({columns})")
-    return FileReference(bound, f"CONSTRAINT {quoted(key.name)} {said}", line)
+    return FileReference(bound, declared_foreign_key(bound, written(parent.schema, parent.name)), line)

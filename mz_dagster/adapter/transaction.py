@@ -382,13 +382,17 @@ class Transaction:
     @property
     def written(self) -> frozenset[GlobalId]:
         """The tables to which it will write updates, those that it alters among them."""
-        altered = (one.table.id for one in self.defined.stand_ins.values())
-        return frozenset([*(id for id, one in self._written.items() if one.writes), *altered])
+        return frozenset([*self._writing, *(one.table.id for one in self.defined.stand_ins.values())])
+
+    @property
+    def _writing(self) -> dict[GlobalId, _Written]:
+        """What it will write to tables as they are for it, without what was undone."""
+        return {id: one for id, one in self._written.items() if one.writes}
 
     def with_own_writes(self, listed: Mapping[GlobalId, ListedBatches]) -> Mapping[GlobalId, ListedBatches]:
         """Returns lists of batches with those that the block has made of its own writes."""
         own: dict[GlobalId, tuple[Batch, ...]] = {}
-        for id in [id for id, one in self._written.items() if one.writes and id in listed]:
+        for id in self._writing.keys() & listed.keys():
             self._check_unaltered(self.engine.catalog.collection(id))
             own[id] = self._batches(id)
         return {id: replace(one, batches=(*one.batches, *own.get(id, ()))) for id, one in listed.items()}
@@ -477,8 +481,8 @@ class Transaction:
         touched = touched or {*self._written, *self.defined.dropped, *self.defined.named.values()}
         try:
             altered = dict(map(self._altered, [*self.defined.stand_ins]))
-            kept = (id for id, one in self._written.items() if one.writes and not self.defined.is_gone(id))
-            tables = {**{id: self._written[id] for id in kept}, **altered}
+            kept = {id: one for id, one in self._writing.items() if not self.defined.is_gone(id)}
+            tables = {**kept, **altered}
             gone = self.defined.drop_gone(self.engine.catalog)
             self._read -= gone
             self._locked -= gone

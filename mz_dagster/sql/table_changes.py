@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mz_dagster.errors import Error
 from mz_dagster.scalars.types import Kind, ScalarType
@@ -10,7 +11,7 @@ from mz_dagster.sql.altering import AlteredTable
 from mz_dagster.sql.cursor import quoted
 from mz_dagster.sql.statement_parser import parse
 from mz_dagster.sql.statements import AlterTable, ColumnDefinition, CreateTable
-from mz_dagster.sql.table_text import check_text, column_text, key_text, same_table, table_text, type_text
+from mz_dagster.sql.table_text import check_text, column_text, definition_text, key_text, same_table, type_text
 
 
 def alteration_to(current: str, wanted: str) -> AlterTable | None:
@@ -41,15 +42,10 @@ def alteration_to(current: str, wanted: str) -> AlterTable | None:
         made = AlteredTable.of(now.name.last, now, statement.actions).definition
     except Error:
         return None
-    text = table_text(
-        then.name.last,
-        made.columns,
-        keys=made.keys,
-        checks=made.checks,
-        timeline=now.timeline,
-        retain_history_ms=now.retain_history_ms,
+    altered = replace(
+        now, name=then.name, columns=tuple(made.columns), keys=tuple(made.keys), checks=tuple(made.checks)
     )
-    return statement if same_table(text, wanted) else None
+    return statement if same_table(definition_text(altered), wanted) else None
 
 
 _WIDER = {

@@ -17,7 +17,7 @@ from mz_dagster.sql.identity import identity_text, serial_text
 from mz_dagster.sql.lexer import tokens_of
 from mz_dagster.sql.schemas import names_in
 from mz_dagster.sql.statement_parser import parse
-from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable
+from mz_dagster.sql.statements import CheckConstraint, ColumnDefinition, CreateTable, Name
 
 
 def type_text(type_: ScalarType) -> str:
@@ -66,19 +66,23 @@ def table_text(
     return text
 
 
+def definition_text(table: CreateTable) -> str:
+    """Returns the statement that creates a table, without its foreign keys."""
+    return table_text(
+        table.name.parts,
+        table.columns,
+        keys=table.keys,
+        checks=table.checks,
+        timeline=table.timeline,
+        retain_history_ms=table.retain_history_ms,
+    )
+
+
 def without_foreign_keys(statement: CreateTable) -> CreateTable:
     """Returns what defines a table without its foreign keys, which are kept beside the text of its definition."""
     if not statement.references:
         return statement
-    text = table_text(
-        statement.name.parts,
-        statement.columns,
-        keys=statement.keys,
-        checks=statement.checks,
-        timeline=statement.timeline,
-        retain_history_ms=statement.retain_history_ms,
-    )
-    return replace(statement, text=text, references=())
+    return replace(statement, text=definition_text(statement), references=())
 
 
 def with_foreign_keys(text: str, keys: Sequence[str]) -> str:
@@ -119,14 +123,9 @@ def _table(text: str) -> CreateTable:
 
 
 def _normal(table: CreateTable) -> str:
-    return table_text(
-        table.name.last,
-        table.columns,
-        keys=sorted(table.keys, key=lambda one: one.name),
-        checks=sorted(table.checks, key=lambda one: one.name),
-        timeline=table.timeline,
-        retain_history_ms=table.retain_history_ms,
-    )
+    keys = tuple(sorted(table.keys, key=lambda one: one.name))
+    checks = tuple(sorted(table.checks, key=lambda one: one.name))
+    return definition_text(replace(table, name=Name((table.name.last,)), keys=keys, checks=checks))
 
 
 def column_text(column: ColumnDefinition) -> str:
@@ -174,6 +173,17 @@ def foreign_key_text(key: ForeignKey, referenced: str) -> str:
     text += " DEFERRABLE" if key.is_deferrable else ""
     text += " INITIALLY DEFERRED" if key.is_deferred else ""
     return text if key.is_enforced else f"{text} NOT ENFORCED"
+
+
+def declared_foreign_key(key: ForeignKey, table: str) -> str:
+    """Returns a foreign key as a table's definition says it, whose other table is written so.
+
+    Example:
+        >>> declared_foreign_key(ForeignKey("k", ("a",), referenced=("id",)), "s.t")
+        'CONSTRAINT k FOREIGN KEY (a) REFERENCES s.t (id)'
+    """
+    referenced = f"{table} ({', '.join(map(quoted, key.referenced))})"
+    return f"CONSTRAINT {quoted(key.name)} {foreign_key_text(key, referenced)}"
 
 
 def check_text(check: CheckConstraint) -> str:

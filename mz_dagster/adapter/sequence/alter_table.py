@@ -252,7 +252,7 @@ class _Alteration:
         origins = {one: one for one in table.relation_type.names} if stood_in is None else stood_in.origins
         sources = [None if one is None else origins.get(one) for one in self.altered.sources]
         altered = replace(self.altered, sources=sources, casts={})
-        alteration = self._reshaped(table, altered, statement, timeline, defined)
+        alteration = self._reshaped(table, altered, ShapeChange.of(table, altered), statement, timeline, defined)
         held = self._held() if stood_in is None else stood_in.held
         (new,) = names.kept([self._new(timeline)])
         (made,) = engine.catalog.create_objects([new])
@@ -275,6 +275,7 @@ class _Alteration:
         self,
         table: ObjectRow,
         altered: AlteredTable,
+        reshaped: ShapeChange,
         statement: AlterTable,
         timeline: str | None,
         defined: BlockDefinitions | None,
@@ -289,7 +290,6 @@ class _Alteration:
         _check_types(table, altered, statement)
         text = self._text(timeline, engine.catalog.collection(table.id).retention_ms)
         (made,) = engine.definitions.new_objects(definition := definition_of(text, str(table.timeline), self.names))
-        reshaped = ShapeChange.of(table, altered)
         readers = Readers.of(engine, table, reshaped)
         gone = readers.going_by()
         left = [one for one in gone if defined is None or not defined.is_gone(one.id)]
@@ -414,7 +414,7 @@ class _Alteration:
         """
         engine, row = self.names.engine, self.row
         reshaped = ShapeChange.of(row, self.altered)
-        alteration = self._reshaped(row, self.altered, statement, current.timeline, None)
+        alteration = self._reshaped(row, self.altered, reshaped, statement, current.timeline, None)
         table = replace(row, sql=alteration.sql, columns=alteration.columns, keys=alteration.keys)
         read_and_append(Autocommit(engine), row.id, self._in_place(alteration, table, reshaped))
 
