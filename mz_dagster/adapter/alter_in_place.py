@@ -17,10 +17,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mz_dagster.adapter.catalog_definitions import called
+from mz_dagster.adapter.catalog_definitions import called, shaped
 from mz_dagster.adapter.definition import Definition, define_stored
 from mz_dagster.adapter.engine import Engine
-from mz_dagster.catalog import Alteration, ObjectRow, Shape, Shapes, bound_shapes, first_shape, free_name
+from mz_dagster.catalog import (
+    COMMENTS,
+    SCHEMA,
+    Alteration,
+    NewObject,
+    ObjectRow,
+    Shape,
+    Shapes,
+    bound_shapes,
+    first_shape,
+    free_name,
+)
 from mz_dagster.compute.lookups.common_lookups import used_columns
 from mz_dagster.errors import Error, ProgrammingError
 from mz_dagster.formalism import GlobalId
@@ -68,8 +79,10 @@ class ShapeChange:
     keys: frozenset[frozenset[int]]
 
     @classmethod
-    def of(cls, row: ObjectRow, altered: AlteredTable) -> ShapeChange:
+    def of(cls, engine: Engine, row: ObjectRow, altered: AlteredTable) -> ShapeChange:
         """Returns what an alteration makes of a table."""
+        adds = None in altered.sources
+        given_up = engine.shards.given_up_columns(engine.catalog.collection(row.id)) if adds else ()
         before = row.shapes or first_shape(row.columns, row.keys)
         last = before.versions[-1]
         place_of = dict(zip(row.relation_type.names, last.places, strict=True))
@@ -79,7 +92,7 @@ class ShapeChange:
         for one, source in zip(altered.definition.columns, altered.sources, strict=True):
             if source is None:
                 places.append(len(stored))
-                stored.append(Column(free_name(one.name, stored), one.type))
+                stored.append(Column(free_name(one.name, stored, given_up), one.type))
                 columns.append(Column(one.name, one.type))
                 continue
             place = place_of[source]
@@ -293,6 +306,34 @@ class BoundBefore:
 def _defined(engine: Engine, row: ObjectRow, items: Mapping[GlobalId, Item]) -> Definition:
     resolver = _OverridingResolver(engine.definitions.as_created(row), items)
     return define_stored(row, row.sql, resolver, engine.project.timeline)
+
+
+def index_over(
+    engine: Engine, index: ObjectRow, name: str, stand_in: GlobalId, alteration: Alteration, *, is_copy: bool
+) -> NewObject:
+    """Returns what creates an index over an altered table.
+
+    Args:
+        engine: The project.
+        index: An index that was made over the table that stands in for it.
+        name: The key by which the catalog will know the one to create.
+        stand_in: The table that stands in.
+        alteration: What the altered table is to be.
+        is_copy: Whether the table has an index that is its own order already.
+    """
+    table = replace(alteration.looked, shapes=alteration.shapes)
+    item = shaped(table, len(alteration.shapes.versions) - 1)
+    options = {**index.options, "copy": is_copy}
+    definition = _defined(engine, replace(index, created_as=name, options=options), {stand_in: item})
+    (new,) = engine.definitions.new_objects(definition)
+    said = {COMMENTS: dict(index.comments)} if index.comments else {}
+    in_schema = {one: id for one, id in index.dependencies.items() if one.startswith("schema ")}
+    in_schema_of = {SCHEMA: index.schema} if in_schema else {}
+    return replace(
+        new,
+        options={**new.options, **in_schema_of, **said},
+        dependencies={**in_schema, **new.dependencies},
+    )
 
 
 def readers_of(engine: Engine, id: GlobalId) -> tuple[ObjectRow, ...]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from mz_dagster.adapter.constraints import Enforcement
-from mz_dagster.adapter.engine import Engine
 from mz_dagster.catalog import ObjectRow
 from mz_dagster.compute import StoredRows
+from mz_dagster.formalism import GlobalId
+from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import Column
@@ -25,29 +26,43 @@ from mz_dagster.storage.arrow_schema import arrow_type
 Row = tuple[Any, ...]
 
 
+class Numbers(Protocol):
+    """Hands out the numbers of columns' sequences: the catalog, or a transaction block."""
+
+    def claim_numbers(
+        self, table: GlobalId, column: str, definition: SequenceDefinition, count: int, name: str
+    ) -> tuple[int, ...]:
+        """Returns the next numbers of a sequence, which nobody else gets; see `Catalog.claim_numbers`."""
+        ...
+
+    def restart_numbers(self, table: GlobalId, column: str, last: int | None) -> None:
+        """Lets a sequence go on behind a number, or begin anew."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratedValues:
     """Makes the values that columns of a table generate; what is claimed of a sequence and not written is a gap.
 
     Attributes:
-        engine: The project.
+        numbers: What hands out the numbers of sequences.
         table: The table.
         identities: How its columns generate their values.
         by_chance: The defaults that are another value for each row, by column.
         circumstances: When and by whom the statement is executed.
     """
 
-    engine: Engine
+    numbers: Numbers
     table: ObjectRow
     identities: Mapping[str, Identity]
     by_chance: Mapping[str, SqlText]
     circumstances: Circumstances
 
     @classmethod
-    def of(cls, engine: Engine, enforcement: Enforcement) -> GeneratedValues:
+    def of(cls, numbers: Numbers, enforcement: Enforcement) -> GeneratedValues:
         """Returns those of the table that a statement writes."""
         constraints = enforcement.constraints
-        return cls(engine, enforcement.table, constraints.identities, constraints.by_chance, enforcement.circumstances)
+        return cls(numbers, enforcement.table, constraints.identities, constraints.by_chance, enforcement.circumstances)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -62,7 +77,7 @@ class GeneratedValues:
         """
         name = f"{self.table.created_as}_{column}_seq"
         sequence = self.identities[column].sequence
-        return self.engine.catalog.claim_numbers(self.table.id, column, sequence, count, name)
+        return self.numbers.claim_numbers(self.table.id, column, sequence, count, name)
 
     def filled(self, rows: Sequence[Row], places: Sequence[int]) -> list[Row]:
         """Returns rows of the table with values of their own in those columns at some places that generate them."""

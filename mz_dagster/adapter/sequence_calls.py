@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mz_dagster.adapter.generated_values import Numbers
 from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.select_call import SelectCall
@@ -70,12 +71,13 @@ class SequenceCall:
         """The columns of the result."""
         return (Column(self.column, INT8),)
 
-    def carried_out(self, asked: Result, names: Names) -> Result:
+    def carried_out(self, asked: Result, names: Names, numbers: Numbers) -> Result:
         """Returns the result once the sequences have moved.
 
         Args:
             asked: What the query returned.
             names: What names denote.
+            numbers: What hands out the numbers of sequences.
 
         Raises:
             UndefinedFunction: It was called with other arguments.
@@ -86,23 +88,23 @@ class SequenceCall:
         counts = (1,) if self.function == "nextval" else (2, 3)
         if len(asked.columns) not in counts:
             raise UndefinedFunction(f"function {self.function}() of {len(asked.columns)} arguments does not exist")
-        rows = tuple((None if None in row else self._moved(row, names),) for row in asked.rows)
+        rows = tuple((None if None in row else self._moved(row, names, numbers),) for row in asked.rows)
         return Result(asked.tag, self.columns, rows, len(rows))
 
-    def _moved(self, row: Sequence[object], names: Names) -> int:
+    def _moved(self, row: Sequence[object], names: Names, numbers: Numbers) -> int:
         path, *arguments = row
         table, column = _found(str(path), names)
         names.access.check(table, "w")
         sequence = constraints_of(table.sql).identities[column].sequence
         called = f"{table.created_as}_{column}_seq"
         if not arguments:
-            return names.engine.catalog.claim_numbers(table.id, column, sequence, 1, called)[0]
+            return numbers.claim_numbers(table.id, column, sequence, 1, called)[0]
         number = int(str(arguments[0]))
         if not sequence.minimum <= number <= sequence.maximum:
             bounds = f"{sequence.minimum}..{sequence.maximum}"
             raise ValueOutOfBounds(f'setval: value {number} is out of bounds for sequence "{called}" ({bounds})')
         is_called = arguments[1:] != [False]
-        names.engine.catalog.restart_numbers(table.id, column, number if is_called else before(sequence, number))
+        numbers.restart_numbers(table.id, column, number if is_called else before(sequence, number))
         return number
 
 

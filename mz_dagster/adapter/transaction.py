@@ -37,6 +37,7 @@ from typing import Any
 import pyarrow as pa
 
 from mz_dagster.adapter.activity import TransactionState
+from mz_dagster.adapter.alter_in_place import index_over
 from mz_dagster.adapter.block_definitions import BlockDefinitions
 from mz_dagster.adapter.bound_tables import check_as_bound
 from mz_dagster.adapter.deferred_constraints import DeferredConstraints
@@ -53,6 +54,7 @@ from mz_dagster.catalog import (
     BatchState,
     CollectionRow,
     ListedBatches,
+    NewObject,
     ReadChanged,
     ReadSet,
     Seal,
@@ -63,6 +65,7 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.errors import OperationalError, ProgrammingError
 from mz_dagster.formalism import Antichain, GlobalId
+from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.sql import ISOLATION_LEVELS
 from mz_dagster.sql.errors import QueryOfTwoTimelines
 from mz_dagster.storage.append import BatchWriter
@@ -119,15 +122,26 @@ class _Written:
 
     row: CollectionRow
     writes: list[PendingWrite] = field(default_factory=list)
+    _restarts: list[tuple[int, dict[str, int | None]]] = field(default_factory=list)
+
+    def append(self, write: PendingWrite) -> None:
+        """Adds a write behind those that there are."""
+        if write.of.restarts:
+            _ = self.numbers  # none of those that were undone is left
+            self._restarts.append((len(self.writes), {}))
+        self.writes.append(write)
+
+    @property
+    def numbers(self) -> dict[str, int | None] | None:
+        """The last numbers of sequences since a write that lets them begin anew, by columns; None without one."""
+        while self._restarts and self._restarts[-1][0] >= len(self.writes):  # a savepoint was rolled back to
+            self._restarts.pop()
+        return self._restarts[-1][1] if self._restarts else None
 
     def frame(self, time: int) -> pa.Table:
         """Returns all updates, at a time, summed: what one write takes away and another puts back is none."""
         frames = [one.at(time) for one in self.writes]
         return frames[0] if len(frames) == 1 else summed(pa.concat_tables(frames).combine_chunks())
-
-    @property
-    def restarts(self) -> bool:
-        return any(one.of.restarts for one in self.writes)
 
     @property
     def takeover(self) -> Takeover | None:
@@ -154,8 +168,8 @@ class _Altered:
         return self.stands.updates(own, holds, time)
 
     @property
-    def restarts(self) -> bool:
-        return False  # its sequences go on behind those of what stands in for it
+    def numbers(self) -> None:
+        """Its sequences go on behind those of what stands in for it."""
 
     @property
     def takeover(self) -> Alteration:
@@ -447,10 +461,50 @@ class Transaction:
         if found is None:
             return None
         written = self._written.setdefault(table, _Written(row))
-        written.writes.append(found)
+        written.append(found)
         if self._references is None and found.of.reads is not None:
             self._references = found.of.reads.references
         return self._time
+
+    def claim_numbers(
+        self, table: GlobalId, column: str, definition: SequenceDefinition, count: int, name: str
+    ) -> tuple[int, ...]:
+        """Returns the next numbers of a column's sequence; see `Catalog.claim_numbers`.
+
+        Those that the block has let begin anew go on from there for it, and for all others once it commits.
+        """
+        own = self._numbers(table)
+        if own is None:
+            return self.engine.catalog.claim_numbers(table, column, definition, count, name)
+        found = definition.following(own.get(column), count, name)
+        if found:
+            own[column] = found[-1]
+        return found
+
+    def restart_numbers(self, table: GlobalId, column: str, last: int | None) -> None:
+        """Lets a column's sequence go on behind a number, or begin anew; see `claim_numbers`."""
+        own = self._numbers(table)
+        if own is None:
+            self.engine.catalog.restart_numbers(table, column, last)
+        else:
+            own[column] = last
+
+    def continue_numbers(self, old: GlobalId, new: GlobalId, columns: Mapping[str, str]) -> Mapping[str, int | None]:
+        """Lets columns of a table that the block has made go on where those of another stand for it.
+
+        Returns:
+            Where all of the other's stand for all others.
+        """
+        catalog, own = self.engine.catalog, self._numbers(old)
+        numbers = catalog.continue_numbers(old, new, columns)
+        if own is not None:
+            for column in numbers.keys() & columns.keys():
+                catalog.restart_numbers(new, columns[column], own.get(column))
+        return numbers
+
+    def _numbers(self, table: GlobalId) -> dict[str, int | None] | None:
+        written = self._written.get(table)
+        return None if written is None else written.numbers
 
     def _check_unaltered(self, row: CollectionRow) -> None:
         """Returns if a table still has the columns that it had when the block wrote it first.
@@ -501,19 +555,38 @@ class Transaction:
         """Returns a table that the block has altered, and what it will write to it; see `stand_ins`."""
         catalog, stands = self.engine.catalog, self.defined.stand_ins[new]
         row, numbers, holds = catalog.object(new), catalog.numbers(new), self._written.get(new)
-        begins_anew, vain = holds is not None and holds.restarts, self.defined.was_made_in_vain
+        anew, vain = None if holds is None else holds.numbers, self.defined.was_made_in_vain
         alteration = replace(
             stands.alteration,
             readers=frozenset(one for one in stands.alteration.readers if not vain(one)),
             dropped=frozenset(one for one in stands.alteration.dropped if not vain(one)),
             comments=row.comments,
             references=row.options.get(REFERENCES, ()),
-            claimed=dict.fromkeys(numbers) if begins_anew else numbers,
+            claimed=numbers if anew is None else {**dict.fromkeys(numbers), **anew},
             numbers=stands.numbers,
         )
+        alteration = replace(alteration, indexes=self._indexes(new, alteration))
         self.defined.alter(new)
         id = stands.table.id
         return id, _Altered(replace(stands, alteration=alteration), self._written.get(id), holds)
+
+    def _indexes(self, stand_in: GlobalId, alteration: Alteration) -> tuple[NewObject, ...]:
+        """Returns what creates, over an altered table, the indexes that the block has made over its stand-in."""
+        catalog, defined, table = self.engine.catalog, self.defined, alteration.looked.id
+        rows = catalog.objects("index")
+        has_order = any(
+            table in one.dependencies.values() and not one.has_collection and not defined.is_gone(one.id)
+            for one in rows
+            if one.id not in alteration.dropped
+        )
+        found = []
+        for key, id in [*defined.named.items()]:
+            index = catalog.object(id)
+            if index.kind == "index" and stand_in in index.dependencies.values():
+                found.append(index_over(self.engine, index, key, stand_in, alteration, is_copy=has_order))
+                defined.drop(id)
+                has_order = True
+        return tuple(found)
 
     def takeover_of(self, id: GlobalId) -> Takeover | None:
         """Returns whose place a table that the block has made takes, if it was made for one."""
@@ -539,7 +612,7 @@ class Transaction:
         if self._time is not None and self._read | self._locked:
             expected = self._read | self._locked if tables or self.defined else self._locked
             reads = ReadSet(self._time, frozenset(expected), self._references)
-        restarts = [id for id, one in tables.items() if one.restarts]
+        restarts = {id: one.numbers for id, one in tables.items() if one.numbers is not None}
         takeovers = {id: one.takeover for id, one in tables.items() if one.takeover is not None}
         for _ in write_attempts(engine.project, engine.clock):
             rows = {id: open_table(engine, id) for id in tables}

@@ -44,7 +44,7 @@ from mz_dagster.catalog.frontiers import (
 )
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.naming import give_name
-from mz_dagster.catalog.objects import alter_in_place, drop_named, lose_names, take_over, undropped
+from mz_dagster.catalog.objects import alter_in_place, create_rows, drop_named, lose_names, take_over, undropped
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
 from mz_dagster.catalog.reads import closings, first_changed, with_inputs
 from mz_dagster.catalog.references import note_references, number_of_references
@@ -220,7 +220,7 @@ class Batches(Payloads):
         names: Mapping[GlobalId, str] = MappingProxyType({}),
         renames: Mapping[GlobalId, str] = MappingProxyType({}),
         drops: Collection[GlobalId] = (),
-        restarts: Collection[GlobalId] = (),
+        restarts: Mapping[GlobalId, Mapping[str, int | None]] = MappingProxyType({}),
         takeovers: Mapping[GlobalId, Takeover | Alteration] = MappingProxyType({}),
     ) -> Sealed | CollectionUpperMismatch | BatchNotWriting | LeadershipLost | ReadChanged:
         """Moves uppers and makes batches live: all of them in one transaction, or none.
@@ -239,7 +239,8 @@ class Batches(Payloads):
             resigns: Whether the leadership is given back with it.
             takeovers: Tables that take others' places, at the timestamp of `apply`, before which they have no history;
                 or that are altered in place.
-            restarts: Tables whose sequences begin anew in the same transaction.
+            restarts: Tables whose sequences begin anew in the same transaction, with the last numbers that they have
+                handed out since, by columns.
             drops: Objects that are dropped in the same transaction, before names are given.
             names: Names that objects get in the same transaction, which makes them visible as what they are sealed to.
             renames: The names that those of these objects have which have one; they lose it before any gets another.
@@ -291,8 +292,11 @@ class Batches(Payloads):
                 for id, name in names.items():
                     give_name(connection, name, id)
                     note_references(connection, id)
-                for id in restarts:
-                    restart_sequences(connection, id)
+                for takeover in takeovers.values():  # behind what gives up the names
+                    if isinstance(takeover, Alteration) and apply is not None:
+                        create_rows(connection, [one.begun_at(apply[1]) for one in takeover.indexes])
+                for id, numbers in restarts.items():
+                    restart_sequences(connection, id, numbers)
                 if resigns and leadership is not None:
                     give_lead_back(connection, leadership)
                 fail_point("seal.in_transaction")

@@ -198,6 +198,10 @@ class NewObject:
     is_bound_before: bool = False
     values: Mapping[GlobalId, int] = field(default_factory=dict)
 
+    def begun_at(self, time: int) -> NewObject:
+        """Returns it with contents that are readable from a time on, which are to be computed."""
+        return replace(self, since=time, upper=time) if self.has_collection else self
+
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
@@ -218,6 +222,7 @@ class Alteration:
         types: The types that were created and that its columns are of, by their names.
         references: Its foreign keys, as its options have them.
         numbers: Where its sequences must stand before, by their columns; None: anywhere.
+        indexes: What is created over it as it is from then on.
     """
 
     looked: ObjectRow
@@ -234,6 +239,7 @@ class Alteration:
     types: Mapping[str, GlobalId] = field(default_factory=dict)
     references: Sequence[Mapping[str, Any]] = ()
     numbers: Mapping[str, int | None] | None = None
+    indexes: tuple[NewObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

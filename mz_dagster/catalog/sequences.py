@@ -120,6 +120,9 @@ def alter_sequences(
         connection.execute(insert(SEQUENCE), rows)
 
 
-def restart_sequences(connection: Connection, table: GlobalId) -> None:
-    """Lets all sequences of a table begin anew."""
-    connection.execute(update(SEQUENCE).where(SEQUENCE.c.object == table).values(last=None))
+def restart_sequences(connection: Connection, table: GlobalId, numbers: Mapping[str, int | None]) -> None:
+    """Lets all sequences of a table begin anew, or go on behind what they have handed out since, by columns."""
+    own = SEQUENCE.c.object == table
+    connection.execute(update(SEQUENCE).where(own).values(last=None))
+    for column, last in numbers.items():
+        connection.execute(update(SEQUENCE).where(own & (SEQUENCE.c.column == column)).values(last=last))

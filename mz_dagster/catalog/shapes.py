@@ -13,7 +13,7 @@ column was dropped every row has NULL, from the time of that alteration on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,14 +97,20 @@ def first_shape(columns: tuple[Column, ...], keys: frozenset[frozenset[int]]) ->
     return Shapes(columns, (Shape(columns, tuple(range(len(columns))), keys, len(columns)),))
 
 
-def free_name(name: str, stored: Iterable[Column]) -> str:
-    """Returns what a collection calls a column that is added to it: by its name, or one like it.
+def free_name(name: str, stored: Iterable[Column], given_up: Collection[str] = ()) -> str:
+    """Returns what a collection calls a column that is added to it: by its name, or by a number.
 
     What collections call those whose names no shard can have (`shard_names`) is left free.
+
+    Args:
+        name: The column's name.
+        stored: The columns that the collection has.
+        given_up: What its shard's table calls columns that the collection has not, of whatever types: an alteration
+            was given up once the files were there. The column gets a number then, that none of them is called by.
     """
-    taken = {one.name.lower() for one in stored}
+    taken = {one.name.lower() for one in stored}.union(one.lower() for one in given_up)
     number, found = 1, name
-    while found.lower() in taken or found.lower().startswith("mz_"):
+    while found.lower() in taken or found.lower().startswith("mz_") or (given_up and number == 1):
         number += 1
         found = f"column_{len(taken) + number}"
     return found

@@ -289,7 +289,7 @@ class DuplicateObject(ProgrammingError):
 
 
 class UndefinedObject(ProgrammingError):
-    """A name of a constraint that its table does not have."""
+    """A name of a constraint that its table does not have, or of an index that there is not."""
 
     sqlstate = "42704"
 

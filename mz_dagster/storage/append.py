@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import TypeVar
@@ -39,7 +39,7 @@ from mz_dagster.catalog import (
 )
 from mz_dagster.errors import OperationalError
 from mz_dagster.fail_point import fail_point
-from mz_dagster.formalism import Antichain
+from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.storage.renewal import Renewal
 from mz_dagster.storage.shards import Shards
 
@@ -189,7 +189,7 @@ def compare_and_append(
         batch, stats = writer.write(shards, collection, lower, upper, frame)
         fail_point("append.before_seal")
         names = {} if name is None else {collection.id: name}
-        restarted = [collection.id] if restarts else []
+        restarted: dict[GlobalId, Mapping[str, int | None]] = {collection.id: {}} if restarts else {}
         seal = Seal(collection.id, lower, upper, batch, stats)
         taken = {} if takeover is None else {collection.id: takeover}
         return catalog.seal([seal], apply=apply, reads=reads, names=names, restarts=restarted, takeovers=taken)

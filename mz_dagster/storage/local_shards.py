@@ -566,6 +566,15 @@ class LocalShards:
         ids = (one.partition("=")[2] for one in self.place.batch_folders(collection.shard))
         return frozenset(committed | {BatchId(int(one)) for one in ids if one.isdigit()})
 
+    def given_up_columns(self, collection: CollectionRow) -> frozenset[str]:
+        """Returns the columns of the table that the collection has not; see `Shards.given_up_columns`."""
+        try:
+            with self.place.newest(collection.shard) as table:
+                known = new_table(collection).schema.names
+                return frozenset() if table is None else frozenset(one.name for one in table.schema().fields) - {*known}
+        except (DeltaError, OSError) as error:
+            raise self._unavailable("read the log of", collection.shard, error) from error
+
     def vacuum(self, collection: CollectionRow) -> None:
         """Checkpoints the log and removes what is beyond its retention; see `Shards.vacuum`."""
         shard = collection.shard

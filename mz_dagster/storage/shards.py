@@ -225,6 +225,10 @@ class Shards(Protocol[Frame]):
         """Returns the ids of all batches of which the shard holds rows or files, committed or not."""
         ...
 
+    def given_up_columns(self, collection: CollectionRow) -> frozenset[str]:
+        """Returns the columns of the table that the collection has not: an alteration was given up behind its files."""
+        ...
+
     def vacuum(self, collection: CollectionRow) -> None:
         """Checkpoints the table's log and removes log entries beyond their retention. Never touches data files."""
         ...

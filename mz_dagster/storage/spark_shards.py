@@ -265,6 +265,10 @@ class SparkShards:
         """Returns the ids of all batches of which the shard holds rows or files, committed or not; no job."""
         return self._local.stored_batches(collection)
 
+    def given_up_columns(self, collection: CollectionRow) -> frozenset[str]:
+        """Returns the columns of the table that the collection has not; no job."""
+        return self._local.given_up_columns(collection)
+
     def vacuum(self, collection: CollectionRow) -> None:
         """Checkpoints the table's log and shortens it; no job."""
         self._local.vacuum(collection)

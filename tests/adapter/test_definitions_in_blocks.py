@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -407,7 +408,110 @@ UNDER_OTHER_NAMES = (
 )
 
 
-@pytest.mark.parametrize("statements", [UNDER_A_VIEW, UNDER_OTHER_NAMES], ids=["views", "names"])
+#: What indexes there are is asked behind each block.
+_INDEXES = (
+    "SELECT relname, obj_description(c.oid, 'pg_class') FROM pg_class AS c JOIN pg_index ON indexrelid = c.oid "
+    "WHERE indrelid IN (SELECT oid FROM pg_class WHERE relname = 't')"
+)
+
+WITH_INDEXES = (
+    "CREATE TABLE t (a integer, b integer)",
+    "CREATE VIEW u AS SELECT a FROM t",
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
+    "BEGIN",
+    "ALTER TABLE t ADD COLUMN c integer DEFAULT 5",
+    "CREATE INDEX t_c ON t (c)",
+    "CREATE INDEX t_ac ON t (a, c)",
+    "COMMENT ON INDEX t_c IS 'of c'",
+    "INSERT INTO t VALUES (3, 3, 5)",
+    "SELECT * FROM t WHERE c = 5",
+    "COMMIT",
+    _INDEXES,
+    "SELECT * FROM t WHERE c = 5",
+    "INSERT INTO t VALUES (4, 4, 5)",
+    "SELECT * FROM t WHERE a = 4 AND c = 5",
+    "BEGIN",
+    "CREATE INDEX t_b ON t (b)",
+    "ALTER TABLE t RENAME COLUMN c TO d",
+    "SAVEPOINT made",
+    "CREATE INDEX t_d ON t (d)",
+    "ROLLBACK TO made",
+    "CREATE INDEX t_bd ON t (b, d)",
+    "ALTER INDEX t_bd RENAME TO t_db",
+    "COMMENT ON INDEX t_db IS 'of both'",
+    "ALTER TABLE t ADD COLUMN e integer DEFAULT 1",
+    "CREATE INDEX t_e ON t (e)",
+    "CREATE INDEX t_be ON t (b, e)",
+    "CREATE INDEX t_eb ON t (e, b)",
+    "DROP INDEX t_be",
+    "DROP INDEX t_ac",
+    "CREATE INDEX t_ac ON t (d, a)",
+    "ALTER TABLE t DROP COLUMN e",
+    "CREATE INDEX t_a ON t (a)",
+    "COMMIT",
+    _INDEXES,
+    "SELECT * FROM t WHERE b = 2 AND d = 5",
+    "DROP INDEX t_db, t_ac, t_gone",
+    "DROP INDEX t_db, t_ac, t_a",
+    _INDEXES,
+    "BEGIN",
+    "ALTER TABLE t ADD COLUMN e integer",
+    "CREATE INDEX t_e ON t (e)",
+    "ROLLBACK",
+    _INDEXES,
+)
+
+
+#: Sequences begin anew in a block: for it at once, for others when it commits.
+ANEW = (
+    "CREATE TABLE t (id serial PRIMARY KEY, a integer)",
+    "INSERT INTO t (a) VALUES (1), (2), (3)",
+    "BEGIN",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (4), (5)",
+    "SAVEPOINT one",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (6)",
+    "TABLE t",
+    "ROLLBACK TO one",
+    "SELECT nextval('t_id_seq')",
+    "INSERT INTO t (a) VALUES (7)",
+    "SELECT setval('t_id_seq', 20)",
+    "INSERT INTO t (a) VALUES (8)",
+    "TABLE t",
+    "COMMIT",
+    "INSERT INTO t (a) VALUES (9)",
+    "BEGIN",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (4), (5)",
+    "ROLLBACK",
+    "INSERT INTO t (a) VALUES (10)",
+    "BEGIN",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (11)",
+    "ALTER TABLE t ADD COLUMN b integer",
+    "INSERT INTO t (a) VALUES (12)",
+    "COMMIT",
+    "INSERT INTO t (a) VALUES (13)",
+    "CREATE VIEW u AS SELECT a FROM t",
+    "BEGIN",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (14)",
+    "ALTER TABLE t ADD COLUMN c integer",
+    "INSERT INTO t (a) VALUES (15)",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (16), (17)",
+    "COMMIT",
+    "INSERT INTO t (a) VALUES (18)",
+    "TABLE t",
+)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [UNDER_A_VIEW, UNDER_OTHER_NAMES, WITH_INDEXES, ANEW],
+    ids=["views", "names", "indexes", "numbers"],
+)
 def test_a_table_is_altered_under_its_views_as_in_postgres(
     sparkless: Connection, theirs: psycopg.Connection[Any], statements: tuple[str, ...]
 ) -> None:
@@ -445,9 +549,9 @@ def test_views_are_what_they_were_computed_from_once_the_block_commits(viewed: t
     one, other = viewed
     catalog = one.engine.catalog
     before = {row.name: row.id for row in catalog.objects() if row.name is not None}
-    assert state_in(one, "CREATE INDEX t_c ON t (c)") == "25001"
     assert state_in(one, "CREATE MATERIALIZED VIEW m AS SELECT c FROM t") == "25001"
     assert state_in(one, "CREATE VIEW m AS SELECT a FROM total") == "25001"
+    assert state_in(one, "CREATE INDEX total_a ON total (a)") == "25001"
     assert state_in(one, "DROP TABLE t CASCADE") == "25001"
     assert state_in(one, "ALTER TABLE t DROP COLUMN d") == "2BP01"
     assert state_in(one, "ALTER TABLE t DROP COLUMN d CASCADE") == "25001"
@@ -511,13 +615,15 @@ def test_a_table_is_written_on_whose_alteration_was_given_up_behind_its_files(tm
         one.execute("CREATE VIEW v AS SELECT a FROM t")
         one.execute("INSERT INTO t VALUES (1)")
         one.execute("BEGIN")
-        one.execute("ALTER TABLE t ADD COLUMN b integer DEFAULT 1, ADD COLUMN c text")
+        one.execute("ALTER TABLE t ADD COLUMN b integer DEFAULT 1, ADD COLUMN c integer, ADD COLUMN column_4 integer")
         other.execute("COMMENT ON TABLE t IS 'theirs'")
         assert state(one, "COMMIT") == "40001"
         one.execute("INSERT INTO t VALUES (2)")
-        one.execute("ALTER TABLE t ADD COLUMN c text DEFAULT 'new'")
+        one.execute("ALTER TABLE t ADD COLUMN c text DEFAULT '7'")
         one.execute("INSERT INTO t VALUES (3, 'other')")
-        assert rows(other, "TABLE t") == [(1, "new"), (2, "new"), (3, "other")]
+        one.execute("ALTER TABLE t ADD COLUMN column_4 numeric DEFAULT 1.5")
+        expected = [(1, "7", Decimal("1.5")), (2, "7", Decimal("1.5")), (3, "other", Decimal("1.5"))]
+        assert rows(other, "TABLE t") == expected
         assert rows(other, "TABLE v") == [(1,), (2,), (3,)]
 
 

@@ -141,11 +141,10 @@ def _altered(context: Context, statement: AlterTable) -> None:
         renamed = [one for one in statement.actions if one.kind == "rename constraint"]
         if not renamed and statement.actions[0].kind != "rename column":
             check_not_pending(references, block.constraints, row)
-        if alteration.is_read(block):
-            alteration.carry_out_under_readers(block, statement, current.timeline)
-        else:
-            for sql in alteration.carry_out_in_block(block, current.timeline):
-                context.sequence(parse(sql)[0], ())
+        under_readers = alteration.is_read(block)
+        carry_out = alteration.carry_out_under_readers if under_readers else alteration.carry_out_in_block
+        for sql in carry_out(block, statement, current.timeline):
+            context.sequence(parse(sql)[0], ())
         for one in renamed:
             block.constraints.renamed(stands_for(row), one.column, str(one.new_name))
     elif readers_of(names.engine, row.id):
@@ -202,7 +201,7 @@ class _Alteration:
         if is_temporary:
             self.names.adopt(str(row.name), table.id)
 
-    def carry_out_in_block(self, block: Transaction, timeline: str | None) -> list[str]:
+    def carry_out_in_block(self, block: Transaction, _: AlterTable, timeline: str | None) -> list[str]:
         """Has another table be in the place of the table for a block, and for all once that commits.
 
         Returns:
@@ -213,7 +212,7 @@ class _Alteration:
         indexes, readers = self._indexes(block)
         (new,) = names.kept([self._new(timeline)])
         (table,) = catalog.create_objects([new])
-        numbers = catalog.continue_numbers(row.id, table.id, self.altered.renamed)
+        numbers = block.continue_numbers(row.id, table.id, self.altered.renamed)
         takeover = block.takeover_of(row.id)
         if not defined.has_made(row.id):
             looked = Looked(catalog.object(row.id), numbers, readers)
@@ -238,8 +237,11 @@ class _Alteration:
         readers = () if defined.has_made(self.row.id) else readers_of(names.engine, self.row.id)
         return any(one.kind not in ("index", "arrangement") and not defined.is_gone(one.id) for one in readers)
 
-    def carry_out_under_readers(self, block: Transaction, statement: AlterTable, timeline: str | None) -> None:
+    def carry_out_under_readers(self, block: Transaction, statement: AlterTable, timeline: str | None) -> list[str]:
         """Has another table stand in for the table in a block, at whose commit that is altered; see `stand_ins`.
+
+        Returns:
+            The statements that create the indexes that the block has made over one that stood in before.
 
         Raises:
             ColumnRead: Something goes by what is taken away.
@@ -252,16 +254,21 @@ class _Alteration:
         origins = {one: one for one in table.relation_type.names} if stood_in is None else stood_in.origins
         sources = [None if one is None else origins.get(one) for one in self.altered.sources]
         altered = replace(self.altered, sources=sources, casts={})
-        alteration = self._reshaped(table, altered, ShapeChange.of(table, altered), statement, timeline, defined)
+        alteration = self._reshaped(
+            table, altered, ShapeChange.of(self.names.engine, table, altered), statement, timeline, defined
+        )
         held = self._held() if stood_in is None else stood_in.held
         (new,) = names.kept([self._new(timeline)])
         (made,) = engine.catalog.create_objects([new])
-        numbers = engine.catalog.continue_numbers(self.row.id, made.id, self.altered.renamed)
-        defined.drop(self.row.id)
+        numbers = block.continue_numbers(self.row.id, made.id, self.altered.renamed)
+        indexes = {} if stood_in is None else self._indexes(block)[0]
+        for id in (*indexes, self.row.id):
+            defined.drop(id)
         defined.create(str(self.row.name), made.id)
         self._fill(replace(made, name=self.row.name), block, None, None)
         numbers = numbers if stood_in is None else stood_in.numbers
         defined.stand_in(made.id, StandIn(table, alteration, numbers, held))
+        return [text for texts in indexes.values() for text in texts]
 
     def _held(self) -> Sequence[Row]:
         """Returns the table's rows as they are stored."""
@@ -366,7 +373,7 @@ class _Alteration:
         engine, peeks, old = self.names.engine, self.peeks, self.row
         plan = peeks.planned(engine.definitions.item(old.id, old.version).relation())
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
-        generate = GeneratedValues.of(engine, enforcement)
+        generate = GeneratedValues.of(engine.catalog, enforcement)
         places, given, generated = self._sources(table, generate.columns)
         references = NewReferences.of(self.names, old, self.altered)
 
@@ -413,7 +420,7 @@ class _Alteration:
             UnsupportedForm: A column would get another type.
         """
         engine, row = self.names.engine, self.row
-        reshaped = ShapeChange.of(row, self.altered)
+        reshaped = ShapeChange.of(engine, row, self.altered)
         alteration = self._reshaped(row, self.altered, reshaped, statement, current.timeline, None)
         table = replace(row, sql=alteration.sql, columns=alteration.columns, keys=alteration.keys)
         read_and_append(Autocommit(engine), row.id, self._in_place(alteration, table, reshaped))

@@ -121,7 +121,7 @@ def _copied(
     omitted = [one for one in columns if one.name not in given]
     values = _defaults(writes, omitted, enforcement.constraints, circumstances) if omitted else {}
     given |= {one.name: constant(Literal(values[one.name], one.type), count) for one in omitted}
-    generate = GeneratedValues.of(writes.engine, enforcement)
+    generate = GeneratedValues.of(writes.numbers, enforcement)
     generated = [place for place, one in enumerate(columns) if one in omitted and one.name in generate.columns]
     rows = generate.filled_columns(StoredRows.of([given[one.name] for one in columns], columns), generated)
 

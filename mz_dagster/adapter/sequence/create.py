@@ -154,8 +154,13 @@ def _created(names: Names, statement: Definable, progress: Progress) -> str:
 
 
 def _check_over_no_altered(names: Names, block: BlockDefinitions, definition: Definition) -> None:
-    """Returns if what is about to be created is computed from no table that the block has altered under its views."""
+    """Returns if what is about to be created is computed from no table that the block has altered under its views.
+
+    An index of such a table is created over it when the block commits.
+    """
     altered = [*block.stand_ins, *(one.table.id for one in block.stand_ins.values())]
+    if definition.on is not None and definition.on.id in block.stand_ins:
+        return
     readers = {row.id for id in altered for row in readers_of(names.engine, id)}
     if not readers.union(altered).isdisjoint(definition.dependencies.values()):
         refuse_in_block(

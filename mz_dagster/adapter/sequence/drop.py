@@ -18,7 +18,7 @@ from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.notices import tell
 from mz_dagster.sql import Drop
-from mz_dagster.sql.errors import InvalidSchemaName
+from mz_dagster.sql.errors import InvalidSchemaName, UndefinedObject, UndefinedTable
 from mz_dagster.sql.schemas import BUILT_IN
 
 
@@ -55,7 +55,12 @@ def drop(context: Context, statement: Drop, _: Sequence[object]) -> Result:
         return Result(_drop_schemas(names, statement, number))
     unique = [one for one in statement.names if statement.kind == "index" and is_unique_index(names, one)]
     others = [one for one in statement.names if one not in unique]
-    found = [named(names, name, statement.kind, statement.if_exists) for name in others]
+    try:
+        found = [named(names, name, statement.kind, statement.if_exists) for name in others]
+    except UndefinedTable as error:
+        if statement.kind != "index":
+            raise
+        raise UndefinedObject(error.message, hint=error.hint, position=error.position) from None
     for name in unique:
         drop_unique_index(context, statement, name)
     if statement.kind == "table":

@@ -57,7 +57,7 @@ def _inserted(context: Context, statement: Insert, many: Sequence[Parameters]) -
     looked = writes.looked(row, circumstances, adds=True, removes=statement.conflict is not None)
     enforcement = Enforcement.of(row, TargetFirst(writes.names, row, writes.engine), circumstances)
     conflict = None if statement.conflict is None else Conflicts.of(statement, enforcement, many)
-    constraints, generate = enforcement.constraints, GeneratedValues.of(writes.engine, enforcement)
+    constraints, generate = enforcement.constraints, GeneratedValues.of(writes.numbers, enforcement)
     generated: tuple[int, ...] = ()
     parts: list[Sequence[Row] | Relation] = []
     for bound, places in bind_insert_many(

@@ -72,7 +72,7 @@ class Reads:
                     f"cannot execute {call.function}() in a read-only transaction", hint="Begin it with READ WRITE."
                 )
             asked = self.select(replace(statement, query=call.query), parameters)
-            return call.carried_out(asked, self.names)
+            return call.carried_out(asked, self.names, block or self.peeks.engine.catalog)
         if (locking := AdvisoryCall.of(statement.query)) is not None:
             asked = self.select(replace(statement, query=locking.query), parameters)
             locks = self.variables.locks_of(self.peeks.engine.activity.advisory_locks)

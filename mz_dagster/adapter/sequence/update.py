@@ -46,7 +46,7 @@ def _updated(context: Context, statement: Update, parameters: Parameters) -> Res
         computed=enforcement.constraints.computed,
     )
     assert bound.matches is not None
-    generate = GeneratedValues.of(writes.engine, enforcement)
+    generate = GeneratedValues.of(writes.numbers, enforcement)
     defaulted = {one.column for one in statement.assignments if one.value is None}
     generated = [i for i, name in enumerate(row.relation_type.names) if name in defaulted & generate.columns]
     reading = [writes.peeks.planned(one) for one in ((bound.matches, bound.old) if bound.joins else (bound.matches,))]

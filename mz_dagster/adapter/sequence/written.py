@@ -17,6 +17,7 @@ from mz_dagster.adapter.constraints import Enforcement, Read
 from mz_dagster.adapter.dml import Appender, ColumnUpdates, DecidedWrite, Updates, read_and_append
 from mz_dagster.adapter.engine import Engine
 from mz_dagster.adapter.finished_rows import finished_rows
+from mz_dagster.adapter.generated_values import Numbers
 from mz_dagster.adapter.keeping_references import LookedReferences, NeedsBlock, References, TableChange
 from mz_dagster.adapter.names import Names, TargetFirst
 from mz_dagster.adapter.peeks import Peeks
@@ -59,6 +60,11 @@ class Writes:
     peeks: Peeks
     names: Names
     appender: Appender
+
+    @property
+    def numbers(self) -> Numbers:
+        """What hands out the numbers of sequences."""
+        return self.appender if isinstance(self.appender, Transaction) else self.engine.catalog
 
     def changed(
         self,
