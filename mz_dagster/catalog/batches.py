@@ -81,6 +81,46 @@ from mz_dagster.liveness import this_process
 _FACTS = ("rows", "errors", "files", "bytes", "file_list")
 """The columns of the table `batch` that say what a batch holds."""
 
+#: Built once: building a statement takes longer than running it.
+_WRITER = select(WRITER.c.id).where(WRITER.c.id == bindparam("writer"))
+_RESERVE = insert(BATCH)
+_LIST = insert(LEASED_BATCH)
+_BATCH = select(BATCH).where(BATCH.c.id == bindparam("wanted"))
+_SPECIAL = select(OBJECT.c.id, OBJECT.c.kind, OBJECT.c.dropped).where(
+    OBJECT.c.id.in_(bindparam("wanted", expanding=True)), or_(OBJECT.c.kind == "collection", OBJECT.c.dropped)
+)
+_ADVANCE = update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id"), COLLECTION.c.upper == bindparam("expected"))
+_FINISH = (
+    update(BATCH)
+    .where(BATCH.c.id == bindparam("the_id"), BATCH.c.state == BatchState.WRITING.value)
+    .values(
+        state=BatchState.LIVE.value,
+        **{name: bindparam(f"new_{name}") for name in _FACTS},
+    )
+)
+_FORGET = delete(BATCH).where(BATCH.c.id.in_(bindparam("wanted", expanding=True)))
+_SET_STATE = (
+    update(BATCH)
+    .where(BATCH.c.id.in_(bindparam("wanted", expanding=True)), BATCH.c.state == bindparam("old"))
+    .values(state=bindparam("new"))
+)
+_BATCHES = (
+    select(BATCH, TIMELINE.c.lattice)
+    .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
+    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+    .where(BATCH.c.collection == bindparam("of"))
+)
+_BATCHES_OF_STATE = _BATCHES.where(BATCH.c.state == bindparam("state"))
+_COUNTS = (
+    select(
+        BATCH.c.collection,
+        func.count().label("batches"),
+        *(func.sum(BATCH.c[name]).label(name) for name in ("rows", "errors", "files", "bytes")),
+    )
+    .where(BATCH.c.state == BatchState.LIVE.value)
+    .group_by(BATCH.c.collection)
+)
+
 _NO_WRITER = 0
 """The writer of a batch that no writer had to write."""
 
@@ -141,7 +181,8 @@ class Batches(Payloads):
         with self._database.write(until_power_cut=True) as connection:
             (id,) = next_ids(connection, "writer", 1)
             until = self._now_ms() + ttl_ms
-            connection.execute(insert(WRITER).values(id=id, holder=holder, until_ms=until, process=this_process()))
+            row = {"id": id, "holder": holder, "until_ms": until, "process": this_process()}
+            connection.execute(insert(WRITER), row)
             return WriterId(id)
 
     def renew_writer(self, writer: WriterId, ttl_ms: int) -> None:
@@ -179,7 +220,7 @@ class Batches(Payloads):
             if not one.lower < one.upper:
                 raise WrongSeal(f"nothing is between the lower {one.lower} and the upper {one.upper}")
         with self._database.write() as connection:
-            if connection.execute(select(WRITER.c.id).where(WRITER.c.id == writer)).first() is None:
+            if connection.execute(_WRITER, {"writer": writer}).first() is None:
                 raise _unknown_writer(writer)
             found = frontiers(connection, {one.collection for one in reservations})
             for one in reservations:
@@ -189,7 +230,7 @@ class Batches(Payloads):
                     raise UnknownObject(one.collection, dropped=True)
             ids = [BatchId(id) for id in next_ids(connection, "batch", len(reservations))]
             connection.execute(
-                insert(BATCH),
+                _RESERVE,
                 [
                     {
                         "id": id,
@@ -270,7 +311,7 @@ class Batches(Payloads):
                 make_live(connection, seals)
                 live = [one.batch for one in seals if one.stats and one.stats.rows]
                 if lease is not None and not releases and live:
-                    connection.execute(insert(LEASED_BATCH), [{"lease": lease, "batch": id} for id in live])
+                    connection.execute(_LIST, [{"lease": lease, "batch": id} for id in live])
                 check_inputs(connection, {one.collection: one.upper for one in advanced})
                 set_failures(connection, failures or {})
                 set_next_dues(connection, dues or {})
@@ -420,33 +461,23 @@ class Batches(Payloads):
 
     def batches(self, collection: GlobalId, state: BatchState | None = None) -> tuple[Batch, ...]:
         """Returns the batches of a collection by lower, of one state if given. For reading, take a lease."""
-        query = _batches_query().where(BATCH.c.collection == collection)
-        if state is not None:
-            query = query.where(BATCH.c.state == state.value)
+        query, of_state = (_BATCHES, {}) if state is None else (_BATCHES_OF_STATE, {"state": state.value})
         with self._database.read() as connection:
-            found = [batch_of(row, row_lattice(row)) for row in connection.execute(query)]
+            found = [
+                batch_of(row, row_lattice(row)) for row in connection.execute(query, {"of": collection} | of_state)
+            ]
         return tuple(sorted(found, key=batch_order))
 
     @recalled
     def live_batch_counts(self) -> Mapping[GlobalId, tuple[int, BatchStats]]:
         """Returns the number of live batches of each collection that has any, and the sum of their stats."""
-        batch = BATCH.c
-        query = (
-            select(
-                batch.collection,
-                func.count().label("batches"),
-                *(func.sum(batch[name]).label(name) for name in ("rows", "errors", "files", "bytes")),
-            )
-            .where(batch.state == BatchState.LIVE.value)
-            .group_by(batch.collection)
-        )
         with self._database.read() as connection:
             return {
                 GlobalId(row.collection): (
                     int(row.batches),
                     BatchStats(int(row.rows), int(row.errors), int(row.files), int(row.bytes)),
                 )
-                for row in connection.execute(query)
+                for row in connection.execute(_COUNTS)
             }
 
 
@@ -489,13 +520,12 @@ def _closed(connection: Connection, timeline: str, time: int, collections: Colle
 
 
 def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
+    if not seals:
+        return
     ids = [one.collection for one in seals]
     found = frontiers(connection, ids)
-    special = select(OBJECT.c.id, OBJECT.c.kind, OBJECT.c.dropped).where(
-        OBJECT.c.id.in_(ids), or_(OBJECT.c.kind == "collection", OBJECT.c.dropped)
-    )
     dropped = set()
-    for row in connection.execute(special):
+    for row in connection.execute(_SPECIAL, {"wanted": ids}):
         if row.kind == "collection":
             raise WrongSeal(
                 f'"{row.id}" is written through its write capabilities only', hint="Append with one of them."
@@ -509,21 +539,14 @@ def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
             upper = Antichain.empty(upper.lattice)
         if upper != one.lower:
             raise RollbackWith(CollectionUpperMismatch(one.collection, one.lower, upper))
-    if seals:
-        moved = connection.execute(
-            update(COLLECTION).where(
-                COLLECTION.c.id == bindparam("the_id"), COLLECTION.c.upper == bindparam("expected")
-            ),
-            [
-                {
-                    "the_id": one.collection,
-                    "expected": frontier_text(one.lower),
-                    "upper": frontier_text(one.upper),
-                }
-                for one in seals
-            ],
-        )
-        assert moved.rowcount in (-1, len(seals)), "a collection changed under the write lock"
+    moved = connection.execute(
+        _ADVANCE,
+        [
+            {"the_id": one.collection, "expected": frontier_text(one.lower), "upper": frontier_text(one.upper)}
+            for one in seals
+        ],
+    )
+    assert moved.rowcount in (-1, len(seals)), "a collection changed under the write lock"
 
 
 def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
@@ -554,7 +577,7 @@ def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
 
 
 def _writing(connection: Connection, batch: BatchId) -> Any:
-    row = connection.execute(select(BATCH).where(BATCH.c.id == batch)).one_or_none()
+    row = connection.execute(_BATCH, {"wanted": batch}).one_or_none()
     if row is None or row.state != BatchState.WRITING.value:
         raise RollbackWith(BatchNotWriting(batch, None if row is None else BatchState(row.state)))
     return row
@@ -583,7 +606,7 @@ def _insert_unreserved(connection: Connection, rows: Sequence[_Written]) -> None
     """Makes the rows of batches under whose ids nothing was reserved; they are finished in the same transaction."""
     if rows:
         state = {"state": BatchState.WRITING.value, "writer": _NO_WRITER}
-        connection.execute(insert(BATCH), [row._asdict() | state for row in rows])
+        connection.execute(_RESERVE, [row._asdict() | state for row in rows])
 
 
 def _finish(connection: Connection, batches: Sequence[tuple[Any, BatchStats]]) -> dict[GlobalId, Contents]:
@@ -599,7 +622,7 @@ def _finish(connection: Connection, batches: Sequence[tuple[Any, BatchStats]]) -
         brought = ((row.id, stats.rows, stats.payload) for row, stats in batches)
         insert_payloads(connection, {id: payload for id, rows, payload in brought if rows and payload is not None})
     if empty:
-        connection.execute(delete(BATCH).where(BATCH.c.id.in_(empty)))
+        connection.execute(_FORGET, {"wanted": empty})
     return {id: contents_of(rows) for id, rows in groupby(sorted(full, key=_its_collection), _its_collection)}
 
 
@@ -613,26 +636,15 @@ def _its_collection(row: _Written) -> GlobalId:
 
 
 def _set_state(connection: Connection, batches: Sequence[BatchId], old: BatchState, new: BatchState) -> None:
-    found = connection.execute(
-        update(BATCH).where(BATCH.c.id.in_(batches), BATCH.c.state == old.value).values(state=new.value)
-    )
+    found = connection.execute(_SET_STATE, {"wanted": list(batches), "old": old.value, "new": new.value})
     assert found.rowcount == len(set(batches)), "a batch changed under the write lock"
 
 
 def _live(connection: Connection, collection: GlobalId) -> list[tuple[Batch, Any]]:
     """Returns the live batches of a collection, by lower, with their rows."""
-    query = _batches_query().where(BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)
-    rows = connection.execute(query).all()
+    rows = connection.execute(_BATCHES_OF_STATE, {"of": collection, "state": BatchState.LIVE.value}).all()
     check_list(collection, summed_frontiers(connection, [collection])[collection][2], rows)
     return sorted(((batch_of(row, row_lattice(row)), row) for row in rows), key=lambda one: batch_order(one[0]))
-
-
-def _batches_query() -> Any:
-    return (
-        select(BATCH, TIMELINE.c.lattice)
-        .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
-        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-    )
 
 
 def _columns(stats: BatchStats) -> dict[str, Any]:
@@ -643,16 +655,6 @@ def _columns(stats: BatchStats) -> dict[str, Any]:
         "bytes": stats.bytes,
         "file_list": None if stats.file_list is None else file_list_text(stats.file_list),
     }
-
-
-_FINISH = (
-    update(BATCH)
-    .where(BATCH.c.id == bindparam("the_id"), BATCH.c.state == BatchState.WRITING.value)
-    .values(
-        state=BatchState.LIVE.value,
-        **{name: bindparam(f"new_{name}") for name in _FACTS},
-    )
-)
 
 
 def _unknown_writer(writer: WriterId) -> UnknownWriter:

@@ -45,7 +45,7 @@ def collections_query() -> Any:
     )
 
 
-#: Built once: every read asks these, and building them takes longer than running them.
+#: Built once: building a statement takes longer than running it.
 _COLLECTION = collections_query().where(COLLECTION.c.id == bindparam("wanted"))
 _FRONTIERS = (
     select(
@@ -59,6 +59,22 @@ _BURIED = (
     select(TOMBSTONE.c.id, TOMBSTONE.c.timeline, TOMBSTONE.c.shard, TIMELINE.c.lattice)
     .outerjoin(TIMELINE, TIMELINE.c.name == TOMBSTONE.c.timeline)
     .where(TOMBSTONE.c.id.in_(bindparam("wanted", expanding=True)), TOMBSTONE.c.shard.is_not(None))
+)
+_COLLECTIONS = collections_query().order_by(OBJECT.c.sequence)
+_UNDROPPED = _COLLECTIONS.where(OBJECT.c.dropped.is_(False))
+_INPUTS = (
+    select(HOLD.c.output, HOLD.c.input, COLLECTION.c.upper, TIMELINE.c.lattice)
+    .join(COLLECTION, COLLECTION.c.id == HOLD.c.input)
+    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+    .where(HOLD.c.output.in_(bindparam("wanted", expanding=True)))
+)
+_KIND = select(OBJECT.c.kind).where(OBJECT.c.id == bindparam("wanted"))
+_KIND_OF_DROPPED = _KIND.where(OBJECT.c.dropped.is_(True))
+_CHANGE = update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id"))
+_REPLACE = (
+    update(BATCH)
+    .where(BATCH.c.collection == bindparam("of"), BATCH.c.state == BatchState.LIVE.value)
+    .values(state=BatchState.REPLACED.value)
 )
 
 
@@ -165,11 +181,9 @@ class Frontiers(Transactions):
             timeline: Only collections of this timeline, if given.
             dropped: Whether to return dropped ones, too, of which something is left.
         """
-        query = collections_query().order_by(OBJECT.c.sequence)
+        query = _COLLECTIONS if dropped else _UNDROPPED
         if timeline is not None:
             query = query.where(COLLECTION.c.timeline == timeline)
-        if not dropped:
-            query = query.where(OBJECT.c.dropped.is_(False))
         with self._database.read() as connection:
             return tuple(collection_of(row) for row in connection.execute(query))
 
@@ -181,12 +195,8 @@ class Frontiers(Transactions):
         if not failures:
             return
         with self._database.write() as connection:
-            connection.execute(
-                update(COLLECTION)
-                .where(COLLECTION.c.id == bindparam("the_id"))
-                .values(failure=None, poll_failure=bindparam("why")),
-                [{"the_id": id, "why": text} for id, text in failures.items()],
-            )
+            told = [{"the_id": id, "failure": None, "poll_failure": text} for id, text in failures.items()]
+            connection.execute(_CHANGE, told)
 
     def set_retention(self, id: GlobalId, retention_ms: int | None) -> None:
         """Sets how much history a collection keeps readable behind its upper; None means the project's default.
@@ -265,10 +275,8 @@ class Frontiers(Transactions):
                 if since != row.since:
                     moved[id] = since
             if moved:
-                connection.execute(
-                    update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
-                    [{"the_id": id, "since": frontier_text(since)} for id, since in moved.items()],
-                )
+                rows_moved = [{"the_id": id, "since": frontier_text(since)} for id, since in moved.items()]
+                connection.execute(_CHANGE, rows_moved)
             return moved
 
 
@@ -278,14 +286,8 @@ def check_inputs(connection: Connection, uppers: Mapping[GlobalId, Antichain[int
     Raises:
         UpperBeyondInput: One of these would be.
     """
-    query = (
-        select(HOLD.c.output, HOLD.c.input, COLLECTION.c.upper, TIMELINE.c.lattice)
-        .join(COLLECTION, COLLECTION.c.id == HOLD.c.input)
-        .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-        .where(HOLD.c.output.in_(list(uppers)))
-    )
     passed = set()  # most have come as far as most others
-    for row in connection.execute(query):
+    for row in connection.execute(_INPUTS, {"wanted": list(uppers)}):
         asked = uppers[row.output], row.lattice, row.upper
         if asked in passed:
             continue
@@ -322,14 +324,13 @@ def settle_upper(connection: Connection, collection: GlobalId, now: int, *, may_
         return
     moved = upper.join(reduce(lambda left, right: left.meet(right), held, Antichain.empty(upper.lattice)))
     if moved != upper:
-        connection.execute(update(COLLECTION).where(COLLECTION.c.id == collection).values(upper=frontier_text(moved)))
+        connection.execute(_CHANGE, {"the_id": collection, "upper": frontier_text(moved)})
         check_inputs(connection, {collection: moved})
 
 
 def is_written_by_capability(connection: Connection, collection: GlobalId) -> bool:
     """Returns whether a collection is no source, table or view, which the engine writes."""
-    kind = connection.execute(select(OBJECT.c.kind).where(OBJECT.c.id == collection)).scalar_one_or_none()
-    return kind == "collection"
+    return bool(connection.execute(_KIND, {"wanted": collection}).scalar_one_or_none() == "collection")
 
 
 def is_live(now: int) -> ColumnElement[bool]:
@@ -343,42 +344,31 @@ def close_dropped(connection: Connection, collection: GlobalId, now: int) -> Non
     Without a live capability to read it, its since is `{}` and its batches are garbage. Without one to write it, its
     upper is, too, unless it is read and was computed or ingested: how that would have gone on nobody knows.
     """
-    kind: str | None = connection.execute(
-        select(OBJECT.c.kind).where(OBJECT.c.id == collection, OBJECT.c.dropped.is_(True))
-    ).scalar_one_or_none()
+    kind: str | None = connection.execute(_KIND_OF_DROPPED, {"wanted": collection}).scalar_one_or_none()
     if kind is None:
         return
-    capability, own = CAPABILITY.c, COLLECTION.c.id == collection
+    capability = CAPABILITY.c
     on_it = select(capability.writes).where(capability.collection == collection, is_live(now))
     held = set(connection.execute(on_it).scalars())
     if False not in held:
-        connection.execute(update(COLLECTION).where(own).values(since="[]", live_batches=0, live_rows=0, live_digest=0))
-        connection.execute(
-            update(BATCH)
-            .where(BATCH.c.collection == collection, BATCH.c.state == BatchState.LIVE.value)
-            .values(state=BatchState.REPLACED.value)
-        )
+        nothing = {"since": "[]", "live_batches": 0, "live_rows": 0, "live_digest": 0}
+        connection.execute(_CHANGE, {"the_id": collection, **nothing})
+        connection.execute(_REPLACE, {"of": collection})
     if True not in held and (False not in held or kind in ("table", "collection")):
-        connection.execute(update(COLLECTION).where(own).values(upper="[]"))
+        connection.execute(_CHANGE, {"the_id": collection, "upper": "[]"})
     connection.execute(delete(CAPABILITY).where(capability.collection == collection, ~is_live(now)))
 
 
 def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]) -> None:
     """Records the failures of collections."""
     if failures:
-        connection.execute(
-            update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
-            [{"the_id": id, "failure": text} for id, text in failures.items()],
-        )
+        connection.execute(_CHANGE, [{"the_id": id, "failure": text} for id, text in failures.items()])
 
 
 def set_next_dues(connection: Connection, dues: Mapping[GlobalId, int | None]) -> None:
     """Records when collections change next by themselves."""
     if dues:
-        connection.execute(
-            update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id")),
-            [{"the_id": id, "next_due": due} for id, due in dues.items()],
-        )
+        connection.execute(_CHANGE, [{"the_id": id, "next_due": due} for id, due in dues.items()])
 
 
 def _held(

@@ -8,17 +8,33 @@ under a lease was all there is told by the batches that it lists, not by clocks.
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, delete, or_, select, union
+from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, bindparam, delete, or_, select, union
 
 from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH, WRITER
 from mz_dagster.liveness import is_dead
 
+#: Built once: every read asks these, and building a statement takes longer than running it.
+_THERE = select(LEASE.c.id).where(LEASE.c.id == bindparam("lease"))
+_SWEPT = (
+    select(LEASED_BATCH.c.batch)
+    .outerjoin(BATCH, BATCH.c.id == LEASED_BATCH.c.batch)
+    .where(
+        LEASED_BATCH.c.lease == bindparam("lease"),
+        or_(BATCH.c.id.is_(None), BATCH.c.state.not_in((BatchState.LIVE.value, BatchState.REPLACED.value))),
+    )
+    .limit(1)
+)
+_END_LIST = delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == bindparam("lease"))
+_END = delete(LEASE).where(LEASE.c.id == bindparam("lease"))
+_HELD = union(
+    *(select(one.c.process).where(one.c.until_ms > bindparam("now", type_=BigInteger)) for one in (LEASE, WRITER))
+)
+
 
 def dead_processes(connection: Connection, now: int) -> tuple[str, ...]:
     """Returns the processes of this machine that are dead and hold leases which have not run out at `now`."""
-    held = union(*(select(one.c.process).where(one.c.until_ms > now) for one in (LEASE, WRITER)))
-    return tuple(one for one in connection.execute(held).scalars() if is_dead(one))
+    return tuple(one for one in connection.execute(_HELD, {"now": now}).scalars() if is_dead(one))
 
 
 def is_live(lease: Table, now: int, dead: tuple[str, ...]) -> ColumnElement[bool]:
@@ -28,20 +44,16 @@ def is_live(lease: Table, now: int, dead: tuple[str, ...]) -> ColumnElement[bool
 
 def is_intact(connection: Connection, lease: int) -> bool:
     """Returns whether none of the batches of a lease to read was swept, and nobody has ended it."""
-    if connection.execute(select(LEASE.c.id).where(LEASE.c.id == lease)).first() is None:
-        return False
-    readable = (BatchState.LIVE.value, BatchState.REPLACED.value)
-    swept = (
-        select(LEASED_BATCH.c.batch)
-        .outerjoin(BATCH, BATCH.c.id == LEASED_BATCH.c.batch)
-        .where(LEASED_BATCH.c.lease == lease, or_(BATCH.c.id.is_(None), BATCH.c.state.not_in(readable)))
-    )
-    return connection.execute(swept.limit(1)).first() is None
+    return connection.execute(_THERE, {"lease": lease}).first() is not None and _lists_what_is_there(connection, lease)
 
 
 def end_lease(connection: Connection, lease: int) -> bool:
     """Ends a lease to read, and returns whether it was intact to the end; ending it again returns False."""
-    intact = is_intact(connection, lease)
-    connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == lease))
-    connection.execute(delete(LEASE).where(LEASE.c.id == lease))
-    return intact
+    intact = _lists_what_is_there(connection, lease)
+    connection.execute(_END_LIST, {"lease": lease})
+    return bool(connection.execute(_END, {"lease": lease}).rowcount) and intact
+
+
+def _lists_what_is_there(connection: Connection, lease: int) -> bool:
+    """Returns whether none of the batches that a lease to read lists was swept."""
+    return connection.execute(_SWEPT, {"lease": lease}).first() is None

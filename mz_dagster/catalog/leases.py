@@ -25,7 +25,9 @@ from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH
 from mz_dagster.formalism import Antichain, GlobalId
 from mz_dagster.liveness import this_process
 
-#: Built once: every read asks this, and building it takes longer than running it.
+#: Built once: building a statement takes longer than running it.
+_LEASE = insert(LEASE)
+_LIST = insert(LEASED_BATCH)
 _LIVE = select(BATCH).where(
     BATCH.c.collection.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.LIVE.value
 )
@@ -59,10 +61,11 @@ class Leases(Transactions):
             listed = listed_now(connection, collections, self._database.lists)
             (lease,) = next_ids(connection, "lease", 1)
             until = self._now_ms() + ttl_ms
-            connection.execute(insert(LEASE).values(id=lease, holder=holder, until_ms=until, process=this_process()))
+            row = {"id": lease, "holder": holder, "until_ms": until, "process": this_process()}
+            connection.execute(_LEASE, row)
             rows = [{"lease": lease, "batch": batch.id} for one in listed.values() for batch in one.batches]
             if rows:
-                connection.execute(insert(LEASED_BATCH), rows)
+                connection.execute(_LIST, rows)
         return Lease(lease, listed)
 
     def listed(self, collections: Sequence[GlobalId]) -> Mapping[GlobalId, ListedBatches]:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.errors import CatalogDamaged, NameTaken
 from mz_dagster.catalog.schema import NAME, PROJECT
 from mz_dagster.formalism import GlobalId
+
+#: Built once: building a statement takes longer than running it.
+_DENOTED = select(NAME.c.name).where(NAME.c.name == bindparam("called"))
+_FOUND = select(func.count()).select_from(NAME).scalar_subquery()
+_COUNTED = select(PROJECT.c.names, _FOUND.label("found"))
+_GIVE = insert(NAME)
+_ONE_MORE = update(PROJECT).where(PROJECT.c.names == _FOUND).values(names=PROJECT.c.names + 1)
+_TAKE = delete(NAME).where(NAME.c.object.in_(bindparam("objects", expanding=True)))
+_FEWER = update(PROJECT).values(names=PROJECT.c.names - bindparam("taken", type_=BigInteger))
 
 
 def check_names(connection: Connection) -> None:
@@ -21,8 +30,7 @@ def check_names(connection: Connection) -> None:
     Raises:
         CatalogDamaged: Some are lost.
     """
-    counted = select(PROJECT.c.names, select(func.count()).select_from(NAME).scalar_subquery().label("found"))
-    row = connection.execute(counted).one_or_none()
+    row = connection.execute(_COUNTED).one_or_none()
     if row is not None and row.found != row.names:
         raise CatalogDamaged(
             "the catalog has lost names of objects", detail=f"There should be {row.names}, and there are {row.found}."
@@ -36,11 +44,11 @@ def give_name(connection: Connection, name: str, object: GlobalId) -> None:
         NameTaken: It denotes something already.
         CatalogDamaged: Names are lost.
     """
-    if connection.execute(select(NAME.c.name).where(NAME.c.name == name)).first() is not None:
+    if connection.execute(_DENOTED, {"called": name}).first() is not None:
         raise NameTaken(name)
-    check_names(connection)
-    connection.execute(insert(NAME).values(name=name, object=object))
-    connection.execute(update(PROJECT).values(names=PROJECT.c.names + 1))
+    if not connection.execute(_ONE_MORE).rowcount:
+        check_names(connection)
+    connection.execute(_GIVE, {"name": name, "object": object})
 
 
 def take_names(connection: Connection, objects: Collection[GlobalId]) -> int:
@@ -49,7 +57,9 @@ def take_names(connection: Connection, objects: Collection[GlobalId]) -> int:
     Raises:
         CatalogDamaged: Names are lost.
     """
+    if not objects:
+        return 0
     check_names(connection)
-    taken = connection.execute(delete(NAME).where(NAME.c.object.in_(list(objects)))).rowcount
-    connection.execute(update(PROJECT).values(names=PROJECT.c.names - taken))
+    taken = connection.execute(_TAKE, {"objects": list(objects)}).rowcount
+    connection.execute(_FEWER, {"taken": taken})
     return taken

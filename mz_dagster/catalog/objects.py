@@ -65,15 +65,41 @@ from mz_dagster.catalog.rows import (
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
-from mz_dagster.catalog.stored_objects import dependencies_of, object_of, objects_query
+from mz_dagster.catalog.stored_objects import dependencies_of, dependencies_of_one, object_of, objects_query
 from mz_dagster.catalog.takeover import Takeover, check_as_looked, without_privileges
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
 from mz_dagster.catalog.tombstones import bury, is_buried
 from mz_dagster.formalism import Antichain, GlobalId
 
-#: Built once: a statement names what it reads, and building this takes as long as running it.
+#: Built once: building a statement takes longer than running it.
 _ID_OF = select(NAME.c.object).where(NAME.c.name == bindparam("called"))
+_NAMED = objects_query().where(NAME.c.name == bindparam("called"))
+_OBJECT = objects_query().where(OBJECT.c.id == bindparam("wanted"))
+_OBJECTS = objects_query().where(OBJECT.c.id.in_(bindparam("wanted", expanding=True)))
+_ALL_OBJECTS = objects_query().order_by(OBJECT.c.sequence)
+_UNDROPPED = _ALL_OBJECTS.where(OBJECT.c.dropped.is_(False))
+_INDEXES_ON = _UNDROPPED.where(
+    OBJECT.c.kind == "index",
+    OBJECT.c.id.in_(
+        select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(bindparam("wanted", expanding=True)))
+    ),
+)
+_ENTRIES = (
+    select(OBJECT.c.id, OBJECT.c.kind, NAME.c.name, OBJECT.c.created_as, OBJECT.c.owner, OBJECT.c.options)
+    .outerjoin(NAME, NAME.c.object == OBJECT.c.id)
+    .where(OBJECT.c.dropped.is_(False))
+    .order_by(OBJECT.c.sequence)
+)
+_STORED = select(COLLECTION.c.id).where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
+_TIMELINES = select(COLLECTION.c.id, COLLECTION.c.timeline).where(
+    COLLECTION.c.id.in_(bindparam("wanted", expanding=True))
+)
+_DEPEND = insert(DEPENDENCY)
+_HOLD = insert(HOLD)
+_LET_GO = delete(HOLD).where(HOLD.c.output == bindparam("the_id"))
+_CHANGE = update(OBJECT).where(OBJECT.c.id == bindparam("the_id"))
+_CHANGE_COLLECTION = update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id"))
 _VERSION_OF = select(OBJECT.c.shapes, OBJECT.c.options).where(OBJECT.c.id == bindparam("wanted"))
 
 
@@ -211,7 +237,7 @@ class Objects(Transactions):
             ticks = [0 if last is None else last + 1] * (len(alteration.columns) - len(before.columns))
             row = undropped(connection, id)
             options = {**row.options, ADDED_AT: [*row.options.get(ADDED_AT, ()), *ticks]}
-            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(options=json_text(options)))
+            connection.execute(_CHANGE, {"the_id": id, "options": json_text(options)})
 
     def set_comment(self, id: GlobalId, column: str, comment: str | None) -> None:
         """Says something of an object, or of a column; nothing any more if that is None. The empty text is no column.
@@ -225,7 +251,7 @@ class Objects(Transactions):
             said |= {} if comment is None else {column: comment}
             options = {name: value for name, value in row.options.items() if name != COMMENTS}
             options |= {COMMENTS: said} if said else {}
-            connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(options=json_text(options)))
+            connection.execute(_CHANGE, {"the_id": id, "options": json_text(options)})
 
     @recalled
     def resolve_name(self, name: str) -> ObjectRow | None:
@@ -235,6 +261,9 @@ class Objects(Transactions):
             CatalogDamaged: None, and names are lost.
         """
         with self._database.read() as connection:
+            row = connection.execute(_NAMED, {"called": name}).one_or_none()
+            if row is not None:
+                return object_of(row, dependencies_of_one(connection, row.id))
             id = _id_of(connection, name)
             return None if id is None else _object(connection, id)
 
@@ -289,11 +318,9 @@ class Objects(Transactions):
             kind: One of `KINDS`.
             dropped: Whether to return dropped ones too.
         """
-        query = objects_query().order_by(OBJECT.c.sequence)
+        query = _ALL_OBJECTS if dropped else _UNDROPPED
         if kind is not None:
             query = query.where(OBJECT.c.kind == kind)
-        if not dropped:
-            query = query.where(OBJECT.c.dropped.is_(False))
         with self._database.read() as connection:
             dependencies = dependencies_of(connection)
             return tuple(object_of(row, dependencies.get(row.id, {})) for row in connection.execute(query))
@@ -319,12 +346,8 @@ class Objects(Transactions):
 
     @recalled
     def _indexes_on(self, ids: tuple[GlobalId, ...]) -> tuple[ObjectRow, ...]:
-        dependants = select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(ids))
-        query = objects_query().where(
-            OBJECT.c.kind == "index", OBJECT.c.dropped.is_(False), OBJECT.c.id.in_(dependants)
-        )
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(OBJECT.c.sequence)).all()
+            rows = connection.execute(_INDEXES_ON, {"wanted": ids}).all()
             dependencies = dependencies_of(connection, [GlobalId(row.id) for row in rows]) if rows else {}
             return tuple(object_of(row, dependencies.get(GlobalId(row.id), {})) for row in rows)
 
@@ -337,11 +360,11 @@ def _redefine(connection: Connection, id: GlobalId, other: Redefinition, created
     give_name(connection, other.name, id)
     kept = {key: value for key, value in row.options.items() if key in (COMMENTS, PRIVILEGES, REFERENCES, VALUES)}
     options = {**other.options, **kept}
-    connection.execute(update(OBJECT).where(OBJECT.c.id == id).values(sql=other.sql, options=json_text(options)))
+    connection.execute(_CHANGE, {"the_id": id, "sql": other.sql, "options": json_text(options)})
     connection.execute(delete(DEPENDENCY).where(DEPENDENCY.c.dependant == id))
     for name, known in sorted(other.dependencies.items()):
         dependency = created[known.position] if isinstance(known, Ref) else known
-        connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=dependency))
+        connection.execute(_DEPEND, {"dependant": id, "name": name, "dependency": dependency})
 
 
 def _bind_anew(connection: Connection, id: GlobalId, now: int) -> None:
@@ -349,14 +372,14 @@ def _bind_anew(connection: Connection, id: GlobalId, now: int) -> None:
     (number,) = next_ids(connection, "object", 1)
     for one in (id, *_dependants(_entries(connection, now), id)):
         options = json_text({**_object(connection, one).options, VALUES: number})
-        connection.execute(update(OBJECT).where(OBJECT.c.id == one).values(options=options))
+        connection.execute(_CHANGE, {"the_id": one, "options": options})
 
 
 def set_privileges(connection: Connection, row: ObjectRow, granted: Mapping[int, str]) -> None:
     """Has an object be what was granted on it: letters, by the numbers of roles."""
     options = {name: value for name, value in row.options.items() if name != PRIVILEGES}
     options |= {PRIVILEGES: {str(role): letters for role, letters in granted.items()}} if granted else {}
-    connection.execute(update(OBJECT).where(OBJECT.c.id == row.id).values(options=json_text(options)))
+    connection.execute(_CHANGE, {"the_id": row.id, "options": json_text(options)})
 
 
 def drop_named(
@@ -516,15 +539,12 @@ def create_rows(
         create_sequences(connection, id, one.sequences)
     put(COLLECTION, stored)
     if depends:
-        connection.execute(insert(DEPENDENCY), depends)
+        connection.execute(_DEPEND, depends)
     owned = [
-        {"the_id": id, "the_owner": resolve(one.owner)}
-        for id, one in zip(ids, new, strict=True)
-        if one.owner is not None
+        {"the_id": id, "owner": resolve(one.owner)} for id, one in zip(ids, new, strict=True) if one.owner is not None
     ]
     if owned:
-        of_id = OBJECT.c.id == bindparam("the_id")
-        connection.execute(update(OBJECT).where(of_id).values(owner=bindparam("the_owner")), owned)
+        connection.execute(_CHANGE, owned)
     _hold_inputs(connection, ids, new)
     return ids
 
@@ -558,8 +578,7 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
         return
     ends = {one for edge in edges for one in edge}
     known = frontiers(connection, ends)
-    rows = connection.execute(select(COLLECTION.c.id, COLLECTION.c.timeline).where(COLLECTION.c.id.in_(ends)))
-    timelines = {row.id: row.timeline for row in rows}
+    timelines = {row.id: row.timeline for row in connection.execute(_TIMELINES, {"wanted": list(ends)})}
     for output, input in sorted(edges):
         # Two timelines may count alike, and their times never compare all the same. Constants are of none.
         if timelines[input] not in (None, timelines[output]):
@@ -572,14 +591,13 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
                 f'"{output}" cannot start at {known[output][0]}: its input "{input}" starts at {known[input][0]}',
                 hint="Start it at a time at which all of its inputs are readable, and hold them there meanwhile.",
             )
-    connection.execute(insert(HOLD), [{"output": output, "input": input} for output, input in sorted(edges)])
+    connection.execute(_HOLD, [{"output": output, "input": input} for output, input in sorted(edges)])
 
 
 def _stored(connection: Connection, ids: Collection[GlobalId]) -> set[GlobalId]:
     """Returns which of some objects have collections."""
     portions = in_portions(sorted(ids))
-    query = select(COLLECTION.c.id)
-    return {id for one in portions for id in connection.execute(query.where(COLLECTION.c.id.in_(one))).scalars()}
+    return {id for one in portions for id in connection.execute(_STORED, {"wanted": one}).scalars()}
 
 
 def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None:
@@ -587,13 +605,10 @@ def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None
     gone = [{"the_id": id} for id in sorted(ids)]
     if not gone:
         return
-    the_id: Any = bindparam("the_id")
-    connection.execute(update(OBJECT).where(OBJECT.c.id == the_id).values(dropped=True), gone)
+    connection.execute(_CHANGE, [{**one, "dropped": True} for one in gone])
     take_names(connection, [one["the_id"] for one in gone])
-    connection.execute(delete(HOLD).where(HOLD.c.output == the_id), gone)
-    connection.execute(
-        update(COLLECTION).where(COLLECTION.c.id == the_id).values(failure=None, poll_failure=None), gone
-    )
+    connection.execute(_LET_GO, gone)
+    connection.execute(_CHANGE_COLLECTION, [{**one, "failure": None, "poll_failure": None} for one in gone])
     for one in gone:
         close_dropped(connection, one["the_id"], now)
     bury(connection)
@@ -628,7 +643,7 @@ def take_over(connection: Connection, new: GlobalId, takeover: Takeover, time: i
     lattice = lattice_of(connection, row.timeline)
     begins = [each - 1 for upper in connection.execute(uppers).scalars() for each in frontier_of(lattice, upper)]
     since = frontier_text(Antichain.of(lattice, min([time, *begins])))
-    connection.execute(update(COLLECTION).where(COLLECTION.c.id == new).values(since=since))
+    connection.execute(_CHANGE_COLLECTION, {"the_id": new, "since": since})
     _drop(connection, {row.id, *(going.keys() & entries.keys())}, entries, now)
 
 
@@ -650,19 +665,16 @@ def alter_in_place(connection: Connection, id: GlobalId, alteration: Alteration,
     options = {name: value for name, value in row.options.items() if name not in (COMMENTS, REFERENCES)}
     options |= {COMMENTS: dict(alteration.comments)} if alteration.comments else {}
     options |= {REFERENCES: list(alteration.references)} if alteration.references else {}
-    connection.execute(
-        update(OBJECT)
-        .where(OBJECT.c.id == id)
-        .values(
-            sql=alteration.sql,
-            column_types=columns_text(alteration.columns),
-            unique_keys=keys_text(alteration.keys),
-            shapes=shapes_text(alteration.shapes),
-            options=json_text(options),
-        )
-    )
+    changed = {
+        "sql": alteration.sql,
+        "column_types": columns_text(alteration.columns),
+        "unique_keys": keys_text(alteration.keys),
+        "shapes": shapes_text(alteration.shapes),
+        "options": json_text(options),
+    }
+    connection.execute(_CHANGE, {"the_id": id, **changed})
     for name in alteration.types.keys() - row.dependencies.keys():
-        connection.execute(insert(DEPENDENCY).values(dependant=id, name=name, dependency=alteration.types[name]))
+        connection.execute(_DEPEND, {"dependant": id, "name": name, "dependency": alteration.types[name]})
     alter_sequences(connection, id, alteration.renamed, alteration.sequences, alteration.claimed)
     note_references(connection, id)
     rename_referenced(connection, row, alteration.renamed)
@@ -685,7 +697,7 @@ def _give_value(connection: Connection, alteration: TypeAlteration, now: int) ->
             values["shapes"] = shapes_text(one.shapes.with_values(before, after))
         if one.id in alteration.texts:
             values["sql"] = alteration.texts[one.id]
-        connection.execute(update(OBJECT).where(OBJECT.c.id == one.id).values(**values))
+        connection.execute(_CHANGE, {"the_id": one.id, **values})
 
 
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
@@ -693,12 +705,6 @@ def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
     keepers = set(connection.execute(select(WRITER.c.id).where(live)).scalars())
     dependencies = dependencies_of(connection)
     used = {one for each in dependencies.values() for one in each.values()}
-    query = (
-        select(OBJECT.c.id, OBJECT.c.kind, NAME.c.name, OBJECT.c.created_as, OBJECT.c.owner, OBJECT.c.options)
-        .outerjoin(NAME, NAME.c.object == OBJECT.c.id)
-        .where(OBJECT.c.dropped.is_(False))
-        .order_by(OBJECT.c.sequence)
-    )
     return {
         GlobalId(row.id): Entry(
             GlobalId(row.id),
@@ -710,7 +716,7 @@ def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
             row.id in used,
             KEEPER in row.options and json.loads(row.options).get(KEEPER) in keepers,
         )
-        for row in connection.execute(query).all()
+        for row in connection.execute(_ENTRIES).all()
     }
 
 
@@ -747,20 +753,19 @@ def _id_of(connection: Connection, name: str) -> GlobalId | None:
 
 
 def _object(connection: Connection, id: GlobalId) -> ObjectRow:
-    row = connection.execute(objects_query().where(OBJECT.c.id == id)).one_or_none()
+    row = connection.execute(_OBJECT, {"wanted": id}).one_or_none()
     if row is None:
         if is_buried(connection, id):
             raise UnknownObject(id, dropped=True)
         check_absent(connection, id)
         raise UnknownObject(id)
-    return object_of(row, dependencies_of(connection, [id]).get(id, {}))
+    return object_of(row, dependencies_of_one(connection, id))
 
 
 def _objects(connection: Connection, ids: Sequence[GlobalId]) -> tuple[ObjectRow, ...]:
     """Returns objects that are there, in the order of the ids."""
-    query = objects_query()
     portions = in_portions(sorted(ids))
-    rows = [row for one in portions for row in connection.execute(query.where(OBJECT.c.id.in_(one)))]
+    rows = [row for one in portions for row in connection.execute(_OBJECTS, {"wanted": one})]
     depends = dependencies_of(connection, ids)
     found = {GlobalId(row.id): object_of(row, depends.get(GlobalId(row.id), {})) for row in rows}
     return tuple(found[id] for id in ids)

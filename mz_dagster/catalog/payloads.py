@@ -22,6 +22,8 @@ from mz_dagster.catalog.schema import BATCH, INLINED_BATCH
 _AT_ONCE = 64
 """How many ids of batches a process takes at once; those that it does not use nobody does."""
 
+#: Built once: building a statement takes longer than running it.
+_KEEP = insert(INLINED_BATCH)
 _PAYLOADS = select(INLINED_BATCH).where(INLINED_BATCH.c.batch.in_(bindparam("wanted", expanding=True)))
 
 
@@ -86,7 +88,7 @@ def insert_payloads(connection: Connection, payloads: Mapping[BatchId, bytes]) -
     """Stores the payloads of batches that become live."""
     if payloads:
         rows = [{"batch": id, "payload": payload} for id, payload in payloads.items()]
-        connection.execute(insert(INLINED_BATCH), rows)
+        connection.execute(_KEEP, rows)
 
 
 def delete_payloads(connection: Connection, batches: Iterable[BatchId]) -> None:

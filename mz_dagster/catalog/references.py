@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from mz_dagster.catalog.codec import json_text
 from mz_dagster.catalog.database import next_ids
@@ -33,6 +33,10 @@ STANDS_FOR = "stands_for"
 
 _COUNTER = "reference"
 
+#: Built once: building a statement takes longer than running it.
+_NUMBER = select(COUNTER.c.last).where(COUNTER.c.name == _COUNTER)
+_OPTIONS = select(OBJECT.c.options).where(OBJECT.c.id == bindparam("wanted"))
+
 
 def stands_for(row: ObjectRow) -> str:
     """Returns what foreign keys tell a table by."""
@@ -46,7 +50,7 @@ def parents_of(row: ObjectRow) -> list[str]:
 
 def number_of_references(connection: Connection) -> int:
     """Returns how often a table came to refer to another, as far as others see."""
-    found: int = connection.execute(select(COUNTER.c.last).where(COUNTER.c.name == _COUNTER)).scalar_one()
+    found: int = connection.execute(_NUMBER).scalar_one()
     return found
 
 
@@ -62,7 +66,7 @@ def check_references(connection: Connection, number: int | None) -> None:
 
 def note_references(connection: Connection, id: GlobalId) -> None:
     """Counts that others see an object from now on, if it is a table that refers to others."""
-    options = connection.execute(select(OBJECT.c.options).where(OBJECT.c.id == id)).scalar_one()
+    options = connection.execute(_OPTIONS, {"wanted": id}).scalar_one()
     if REFERENCES in options and json.loads(options).get(REFERENCES):
         next_ids(connection, _COUNTER, 1)
 

@@ -55,7 +55,8 @@ _CHANGES = select(CHANGED.c.object, CHANGED.c.part, CHANGED.c.number).where(
 )
 _LAST = select(select(CHANGED.c.part).where(CHANGED.c.number == _MARK).scalar_subquery(), func.max(CHANGED.c.number))
 _THERE = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(False))
-_OBJECTS = objects_query().where(OBJECT.c.dropped.is_(False))
+_OBJECTS = objects_query().where(OBJECT.c.dropped.is_(False)).order_by(OBJECT.c.sequence)
+_SOME_OBJECTS = _OBJECTS.where(OBJECT.c.id.in_(bindparam("wanted", expanding=True)))
 _UPPERS = (
     select(COLLECTION.c.upper)
     .join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
@@ -63,6 +64,7 @@ _UPPERS = (
     .distinct()
 )
 _COLLECTIONS = collections_query().where(OBJECT.c.dropped.is_(False))
+_SOME_COLLECTIONS = _COLLECTIONS.where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
 
 
 class _Known:
@@ -272,9 +274,7 @@ class CatalogState:
             known |= _read(connection, whole)
             known = dict(sorted(known.items(), key=lambda one: one[1].object_row.sequence))
         rest = [id for id in moved if id in known and id not in whole]
-        rows = (
-            {row.id: row for row in connection.execute(_COLLECTIONS.where(COLLECTION.c.id.in_(rest)))} if rest else {}
-        )
+        rows = _collections(connection, rest) if rest else {}
         for id in rest:
             before, row = known[id].collection_row, rows.get(id)
             if _defined(before) != _defined(row):
@@ -431,15 +431,19 @@ def _defined(row: Any) -> object:
 def _read(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[GlobalId, _Known]:
     """Returns what is there of some objects, or of all, in order of creation."""
     dependencies, collections = dependencies_of(connection, ids), _collections(connection, ids)
-    query = _OBJECTS if ids is None else _OBJECTS.where(OBJECT.c.id.in_(ids))
-    rows = connection.execute(query.order_by(OBJECT.c.sequence)).all()  # at once: rows one by one cost twice as much
+    rows = _asked(connection, _OBJECTS, _SOME_OBJECTS, ids)
     return {row.id: _Known(row, dependencies.get(row.id, {}), collections.get(row.id)) for row in rows}
 
 
 def _collections(connection: Connection, ids: Sequence[GlobalId] | None) -> dict[GlobalId, Any]:
     """Returns the rows of the collections of some objects, or of all."""
-    query = _COLLECTIONS if ids is None else _COLLECTIONS.where(COLLECTION.c.id.in_(ids))
-    return {row.id: row for row in connection.execute(query).all()}
+    return {row.id: row for row in _asked(connection, _COLLECTIONS, _SOME_COLLECTIONS, ids)}
+
+
+def _asked(connection: Connection, every: Any, some: Any, ids: Sequence[GlobalId] | None) -> Sequence[Any]:
+    """Returns the rows of all objects, or of some."""
+    rows = connection.execute(every) if ids is None else connection.execute(some, {"wanted": ids})
+    return rows.all()  # at once: rows one by one cost twice as much
 
 
 def _grouped(pairs: Iterable[tuple[_Key, GlobalId]]) -> dict[_Key, tuple[GlobalId, ...]]:

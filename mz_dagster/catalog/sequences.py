@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject
 from mz_dagster.catalog.schema import OBJECT, SEQUENCE
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.sequence import SequenceDefinition
+
+#: Built once: building a statement takes longer than running it.
+_OWN = SEQUENCE.c.object == bindparam("table"), SEQUENCE.c.column == bindparam("of")
+_LAST = select(SEQUENCE.c.last).where(*_OWN)
+_MOVE = update(SEQUENCE).where(*_OWN)
+_NUMBERS = select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == bindparam("table"))
 
 
 class Sequences(Transactions):
@@ -37,9 +43,9 @@ class Sequences(Transactions):
             UnknownObject: The table was dropped.
             CatalogDamaged: Nobody knows which number was the last.
         """
-        own = (SEQUENCE.c.object == table) & (SEQUENCE.c.column == column)
+        own = {"table": table, "of": column}
         with self._database.write() as connection:
-            row = connection.execute(select(SEQUENCE.c.last).where(own)).one_or_none()
+            row = connection.execute(_LAST, own).one_or_none()
             if row is None:
                 dropped = connection.execute(select(OBJECT.c.dropped).where(OBJECT.c.id == table)).scalar_one_or_none()
                 if dropped is not False:
@@ -47,7 +53,7 @@ class Sequences(Transactions):
                 raise CatalogDamaged(f'the catalog does not say any more which number was the last of "{name}"')
             found = definition.following(row.last, count, name)
             if found:
-                connection.execute(update(SEQUENCE).where(own).values(last=found[-1]))
+                connection.execute(_MOVE, {**own, "last": found[-1]})
             return found
 
     def restart_numbers(self, table: GlobalId, column: str, last: int | None) -> None:
@@ -56,9 +62,8 @@ class Sequences(Transactions):
         Raises:
             UnknownObject: The table was dropped, or the column generates nothing any more.
         """
-        own = (SEQUENCE.c.object == table) & (SEQUENCE.c.column == column)
         with self._database.write() as connection:
-            if not connection.execute(update(SEQUENCE).where(own).values(last=last)).rowcount:
+            if not connection.execute(_MOVE, {"table": table, "of": column, "last": last}).rowcount:
                 raise UnknownObject(table, dropped=True)
 
     def continue_numbers(self, old: GlobalId, new: GlobalId, columns: Mapping[str, str]) -> Mapping[str, int | None]:
@@ -89,7 +94,7 @@ def create_sequences(connection: Connection, table: GlobalId, columns: Collectio
 
 def numbers_of(connection: Connection, table: GlobalId) -> dict[str, int | None]:
     """Returns the last number that each sequence of a table has handed out, None if none, by its column."""
-    rows = connection.execute(select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == table))
+    rows = connection.execute(_NUMBERS, {"table": table})
     return {row.column: row.last for row in rows}
 
 
@@ -97,8 +102,7 @@ def hand_over_sequences(connection: Connection, old: GlobalId, new: GlobalId, co
     """Lets columns of a table go on where those of another stand whose values they take over, by these."""
     for row in connection.execute(select(SEQUENCE).where(SEQUENCE.c.object == old)).all():
         if row.column in columns:
-            own = (SEQUENCE.c.object == new) & (SEQUENCE.c.column == columns[row.column])
-            connection.execute(update(SEQUENCE).where(own).values(last=row.last))
+            connection.execute(_MOVE, {"table": new, "of": columns[row.column], "last": row.last})
 
 
 def alter_sequences(
@@ -112,8 +116,8 @@ def alter_sequences(
 
     One goes on behind the last number that was claimed; else, if its column was kept, under whatever name, as it was.
     """
-    query = select(SEQUENCE.c.column, SEQUENCE.c.last).where(SEQUENCE.c.object == table)
-    last = {renamed[row.column]: row.last for row in connection.execute(query) if row.column in renamed}
+    known = numbers_of(connection, table)
+    last = {renamed[column]: number for column, number in known.items() if column in renamed}
     connection.execute(delete(SEQUENCE).where(SEQUENCE.c.object == table))
     if columns:
         rows = [{"object": table, "column": one, "last": claimed.get(one, last.get(one))} for one in sorted(columns)]

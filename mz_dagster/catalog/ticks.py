@@ -20,7 +20,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions, in_portions
@@ -34,6 +34,38 @@ from mz_dagster.formalism import GlobalId
 
 #: After every tick.
 _LATEST = (1 << 63) - 1
+
+_FILE, _OFFSET = BOUND_FILE.c, BOUND_OFFSET.c
+
+#: Built once: building a statement takes longer than running it.
+_LAST = select(func.max(TICK.c.tick)).where(TICK.c.timeline == bindparam("timeline"))
+_MINT = insert(TICK)
+_MORE_FILES = (
+    update(COLLECTION)
+    .where(COLLECTION.c.id == bindparam("the_id"))
+    .values(bound_files=COLLECTION.c.bound_files + bindparam("more", type_=BigInteger))
+)
+_TICKS = (
+    select(TICK.c.tick)
+    .where(TICK.c.timeline == bindparam("timeline"), TICK.c.tick >= bindparam("lower"))
+    .order_by(TICK.c.tick.desc())
+)
+_FILES = (
+    select(BOUND_FILE)
+    .where(_FILE.source == bindparam("source"), _FILE.tick >= bindparam("lower"), _FILE.tick < bindparam("until"))
+    .order_by(_FILE.tick, _FILE.position)
+)
+_OFFSETS = select(BOUND_OFFSET).where(
+    _OFFSET.source == bindparam("source"), _OFFSET.tick >= bindparam("lower"), _OFFSET.tick < bindparam("until")
+)
+_OFFSETS_IN_ORDER = _OFFSETS.order_by(_OFFSET.tick)
+_LAST_OFFSET = _OFFSETS.order_by(_OFFSET.tick.desc()).limit(1)
+_LAST_GAIN = select(func.max(_FILE.tick)).where(_FILE.source == bindparam("source"))
+_SAID = select(COLLECTION.c.bound_files).where(COLLECTION.c.id == bindparam("source"))
+_FOUND = select(func.count()).where(BOUND.c.source == bindparam("source"))
+_KNOWN_PATHS = select(_FILE.path).where(
+    _FILE.source == bindparam("source"), _FILE.path.in_(bindparam("paths", expanding=True))
+)
 
 
 class Ticks(Transactions):
@@ -68,7 +100,7 @@ class Ticks(Transactions):
             last = _last_tick(connection, timeline)
             if last != expected_last or (last is not None and tick <= last) or tick <= read_ts:
                 return TickMoved(timeline, last, read_ts)
-            connection.execute(insert(TICK).values(timeline=timeline, tick=tick))
+            connection.execute(_MINT, {"timeline": timeline, "tick": tick})
             rows = [
                 {
                     "source": source,
@@ -92,12 +124,8 @@ class Ticks(Transactions):
                     connection.execute(insert(table), bound)
             if rows or reached:
                 more = {source: len(files) for source, files in bindings.items()} | dict.fromkeys(offsets, 1)
-                connection.execute(
-                    update(COLLECTION)
-                    .where(COLLECTION.c.id == bindparam("the_id"))
-                    .values(bound_files=COLLECTION.c.bound_files + bindparam("more")),
-                    [{"the_id": source, "more": count} for source, count in more.items()],
-                )
+                gains = [{"the_id": source, "more": count} for source, count in more.items()]
+                connection.execute(_MORE_FILES, gains)
             advance_oracle(connection, timeline, tick)
         fail_point("tick.minted")
         return TickMinted(timeline, tick)
@@ -130,11 +158,11 @@ class Ticks(Transactions):
 
     def ticks(self, timeline: str, newest: int | None = None, *, lower: int = 0) -> tuple[int, ...]:
         """Returns the ticks of a timeline at or beyond `lower`, ascending; only the `newest` so many if given."""
-        query = select(TICK.c.tick).where(TICK.c.timeline == timeline, TICK.c.tick >= lower)
-        query = query.order_by(TICK.c.tick.desc()).limit(newest)
+        query = _TICKS if newest is None else _TICKS.limit(newest)
         with self._database.read() as connection:
             timeline_row(connection, timeline)
-            return tuple(reversed(connection.execute(query).scalars().all()))
+            found = connection.execute(query, {"timeline": timeline, "lower": lower}).scalars().all()
+        return tuple(reversed(found))
 
     def forget_ticks(self, timeline: str) -> int:
         """Removes the ticks before every since of the timeline, but never its last one; returns how many they were."""
@@ -154,13 +182,10 @@ class Ticks(Transactions):
 
     def bindings(self, source: GlobalId, lower: int = 0, upper: int | None = None) -> tuple[Binding, ...]:
         """Returns the bindings of a source with `lower <= tick < upper`, by tick; those of nothing are left out."""
-        until = _LATEST if upper is None else upper
-        file, offset = BOUND_FILE.c, BOUND_OFFSET.c
-        files = select(BOUND_FILE).where(file.source == source, file.tick >= lower, file.tick < until)
-        offsets = select(BOUND_OFFSET).where(offset.source == source, offset.tick >= lower, offset.tick < until)
+        wanted = {"source": source, "lower": lower, "until": _LATEST if upper is None else upper}
         with self._database.read() as connection:
-            rows = connection.execute(files.order_by(file.tick, file.position)).all()
-            reached = connection.execute(offsets.order_by(offset.tick)).all()
+            rows = connection.execute(_FILES, wanted).all()
+            reached = connection.execute(_OFFSETS_IN_ORDER, wanted).all()
         found = [
             Binding(source, tick, tuple(map(_file_of, group)))
             for tick, group in groupby(rows, key=lambda row: int(row.tick))
@@ -169,12 +194,9 @@ class Ticks(Transactions):
 
     def last_binding(self, source: GlobalId, before: int | None = None) -> Binding | None:
         """Returns the last binding of a source whose transport has offsets, or the last one before a tick; or None."""
-        offset = BOUND_OFFSET.c
-        query = select(BOUND_OFFSET).where(
-            offset.source == source, offset.tick < (_LATEST if before is None else before)
-        )
+        wanted = {"source": source, "lower": 0, "until": _LATEST if before is None else before}
         with self._database.read() as connection:
-            row = connection.execute(query.order_by(offset.tick.desc()).limit(1)).first()
+            row = connection.execute(_LAST_OFFSET, wanted).first()
         return None if row is None else _reaching(row)
 
     def bound_files(self, source: GlobalId) -> Mapping[str, BoundFile]:
@@ -238,15 +260,12 @@ class Ticks(Transactions):
 
 def last_gain(connection: Connection, source: GlobalId) -> int | None:
     """Returns the last tick at which a source gained files; None for none."""
-    file = BOUND_FILE.c
-    found: int | None = connection.execute(select(func.max(file.tick)).where(file.source == source)).scalar_one()
+    found: int | None = connection.execute(_LAST_GAIN, {"source": source}).scalar_one()
     return found
 
 
 def _last_tick(connection: Connection, timeline: str) -> int | None:
-    found: int | None = connection.execute(
-        select(func.max(TICK.c.tick)).where(TICK.c.timeline == timeline)
-    ).scalar_one()
+    found: int | None = connection.execute(_LAST, {"timeline": timeline}).scalar_one()
     return found
 
 
@@ -264,9 +283,8 @@ def _check_unbound(connection: Connection, bindings: Mapping[GlobalId, Sequence[
 
 
 def _check_bindings(connection: Connection, source: GlobalId) -> None:
-    said = connection.execute(select(COLLECTION.c.bound_files).where(COLLECTION.c.id == source)).scalar()
-    query = select(func.count()).where(BOUND.c.source == source)
-    found = connection.execute(query).scalar_one()
+    said = connection.execute(_SAID, {"source": source}).scalar()
+    found = connection.execute(_FOUND, {"source": source}).scalar_one()
     if said is not None and said != found:
         raise CatalogDamaged(
             f'the catalog has lost what source "{source}" has read',
@@ -276,10 +294,8 @@ def _check_bindings(connection: Connection, source: GlobalId) -> None:
 
 def _bound(connection: Connection, source: GlobalId, paths: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yields those of the paths that are bound, in portions, because databases bound the number of parameters."""
-    file = BOUND_FILE.c
     for portion in in_portions(paths):
-        query = select(file.path).where(file.source == source, file.path.in_(portion))
-        yield connection.execute(query).scalars().all()
+        yield connection.execute(_KNOWN_PATHS, {"source": source, "paths": portion}).scalars().all()
 
 
 def _reaching(row: Any) -> Binding:

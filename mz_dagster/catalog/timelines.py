@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, case, insert, select, update
 
 from mz_dagster.catalog.codec import LATTICES
 from mz_dagster.catalog.database import Transactions
@@ -31,6 +31,17 @@ from mz_dagster.catalog.schema import OBJECT, TIMELINE
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, IntegerTimes
 from mz_dagster.liveness import is_dead, this_process
+
+#: Built once: every step and write asks these, and building a statement takes longer than running it.
+_TIMELINE = select(TIMELINE).where(TIMELINE.c.name == bindparam("called"))
+_LATTICE = select(TIMELINE.c.lattice).where(TIMELINE.c.name == bindparam("called"))
+_CHANGE = update(TIMELINE).where(TIMELINE.c.name == bindparam("called"))
+_APPLY = _CHANGE.values(
+    {
+        column: case((column < bindparam("ts", type_=BigInteger), bindparam("ts", type_=BigInteger)), else_=column)
+        for column in (TIMELINE.c.read_ts, TIMELINE.c.write_ts)
+    }
+)
 
 NOBODY: dict[str, Any] = {"holder": None, "until_ms": None, "process": None}
 """What a timeline's row says when nobody leads it."""
@@ -55,25 +66,26 @@ def timeline_row(connection: Connection, name: str) -> Any:
     Raises:
         UnknownTimeline: It was never declared.
     """
-    row = connection.execute(select(TIMELINE).where(TIMELINE.c.name == name)).one_or_none()
+    row = connection.execute(_TIMELINE, {"called": name}).one_or_none()
     if row is None:
-        raise UnknownTimeline(name, connection.execute(select(TIMELINE.c.name)).scalars().all())
+        raise _unknown(connection, name)
     return row
 
 
 def lattice_of(connection: Connection, timeline: str | None) -> IntegerTimes:
     """Returns a timeline's lattice; collections of no timeline hold constants and count milliseconds."""
-    return EPOCH_MS if timeline is None else LATTICES[str(timeline_row(connection, timeline).lattice)]
+    if timeline is None:
+        return EPOCH_MS
+    lattice = connection.execute(_LATTICE, {"called": timeline}).scalar_one_or_none()
+    if lattice is None:
+        raise _unknown(connection, timeline)
+    return LATTICES[lattice]
 
 
 def advance_oracle(connection: Connection, timeline: str, ts: int) -> None:
     """Makes a timeline's read and write timestamps at least `ts`."""
-    row = timeline_row(connection, timeline)
-    connection.execute(
-        update(TIMELINE)
-        .where(TIMELINE.c.name == timeline)
-        .values(read_ts=max(row.read_ts, ts), write_ts=max(row.write_ts, ts))
-    )
+    if not connection.execute(_APPLY, {"called": timeline, "ts": ts}).rowcount:
+        raise _unknown(connection, timeline)
 
 
 def leads(connection: Connection, leadership: Leadership) -> bool:
@@ -89,25 +101,26 @@ def take_lead(
     row = timeline_row(connection, timeline)
     if row.holder is not None and row.until_ms > now_ms and not is_dead(row.process):
         return _shortened(connection, row, now_ms + ttl_ms)
-    connection.execute(
-        update(TIMELINE)
-        .where(TIMELINE.c.name == timeline)
-        .values(epoch=row.epoch + 1, holder=holder, until_ms=now_ms + ttl_ms, process=this_process())
-    )
+    lease = {"epoch": row.epoch + 1, "holder": holder, "until_ms": now_ms + ttl_ms, "process": this_process()}
+    connection.execute(_CHANGE, {"called": timeline, **lease})
     return Leadership(timeline, row.epoch + 1, holder)
 
 
 def give_lead_back(connection: Connection, leadership: Leadership) -> None:
     """Does in a transaction what `Timelines.resign` does."""
     if leads(connection, leadership):
-        connection.execute(update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(**NOBODY))
+        connection.execute(_CHANGE, {"called": leadership.timeline, **NOBODY})
+
+
+def _unknown(connection: Connection, timeline: str) -> UnknownTimeline:
+    return UnknownTimeline(timeline, connection.execute(select(TIMELINE.c.name)).scalars().all())
 
 
 def _shortened(connection: Connection, row: Any, until_ms: int) -> LedByAnother:
     """Returns who has the lease in a timeline's row, which ends at `until_ms` at the latest from now on."""
     if row.until_ms <= until_ms:
         return LedByAnother(row.name, row.holder, row.until_ms)
-    connection.execute(update(TIMELINE).where(TIMELINE.c.name == row.name).values(until_ms=until_ms))
+    connection.execute(_CHANGE, {"called": row.name, "until_ms": until_ms})
     return LedByAnother(row.name, row.holder, until_ms)
 
 
@@ -124,12 +137,11 @@ class Timelines(Transactions):
         """
         if lattice not in LATTICES:
             raise ProgrammingError(f'no lattice "{lattice}"', hint=f"Use one of {', '.join(sorted(LATTICES))}.")
-        there = select(TIMELINE.c.lattice).where(TIMELINE.c.name == name)
         with self._database.read() as connection:
-            if connection.execute(there).scalar_one_or_none() == lattice:
+            if connection.execute(_LATTICE, {"called": name}).scalar_one_or_none() == lattice:
                 return
         with self._database.write() as connection:
-            found = connection.execute(there).scalar_one_or_none()
+            found = connection.execute(_LATTICE, {"called": name}).scalar_one_or_none()
             if found is None and connection.execute(select(OBJECT.c.id).where(OBJECT.c.timeline == name)).first():
                 raise CatalogDamaged(
                     f'the catalog has lost timeline "{name}"', detail="Of what is on it nobody knows the present time."
@@ -153,7 +165,7 @@ class Timelines(Transactions):
         with self._database.write(until_power_cut=True) as connection:
             row = timeline_row(connection, timeline)
             ts = max(row.write_ts + 1, row.read_ts + 1, now)
-            connection.execute(update(TIMELINE).where(TIMELINE.c.name == timeline).values(write_ts=ts))
+            connection.execute(_CHANGE, {"called": timeline, "write_ts": ts})
             return int(ts)
 
     def apply_write(self, timeline: str, ts: int) -> None:
@@ -209,9 +221,7 @@ class Timelines(Transactions):
         with self._database.write(until_power_cut=True) as connection:
             if not leads(connection, leadership):
                 return LeadershipLost(leadership.timeline, leadership.epoch)
-            connection.execute(
-                update(TIMELINE).where(TIMELINE.c.name == leadership.timeline).values(until_ms=self._now_ms() + ttl_ms)
-            )
+            connection.execute(_CHANGE, {"called": leadership.timeline, "until_ms": self._now_ms() + ttl_ms})
             return leadership
 
     def depose(self, led: LedByAnother) -> None:
