@@ -43,10 +43,10 @@ from mz_dagster.catalog.errors import (
     WrongRight,
 )
 from mz_dagster.catalog.frontiers import (
+    IS_LIVE,
     before,
     close_dropped,
     frontiers,
-    is_live,
     is_written_by_capability,
     row_lattice,
     settle_upper,
@@ -392,8 +392,8 @@ def hand_over(connection: Connection, token: str, now: int) -> WriteCapability:
     held = needing_write(validated(connection, token, now))
     capability = CAPABILITY.c
     on_it = capability.collection == held.collection, capability.writes
-    others = select(capability.id, capability.holder).where(*on_it, is_live(now), ~_is(token)).order_by(capability.id)
-    if found := connection.execute(others).all():
+    others = select(capability.id, capability.holder).where(*on_it, IS_LIVE, ~_is(token)).order_by(capability.id)
+    if found := connection.execute(others, {"now": now}).all():
         listed = ", ".join(f'"w{row.id}" of {row.holder}' for row in found)
         raise FrontierNotHeld(
             f'capability "{held.label}" is not the only one to write "{held.collection}"',
@@ -413,10 +413,10 @@ def _end_if_unread(connection: Connection, collection: GlobalId, now: int) -> No
     ).one()
     capability = CAPABILITY.c
     readers: Sequence[Any] = (
-        select(capability.id).where(capability.collection == collection, ~capability.writes, is_live(now)),
+        select(capability.id).where(capability.collection == collection, ~capability.writes, IS_LIVE),
         select(HOLD.c.output).where(HOLD.c.input == collection),
     )
-    held = any(connection.execute(one.limit(1)).first() is not None for one in readers)
+    held = any(connection.execute(one.limit(1), {"now": now}).first() is not None for one in readers)
     if row.kind == "collection" and row.retention_ms is None and not held:
         drop_rows(connection, [collection], now)
 

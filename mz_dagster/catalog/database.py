@@ -200,7 +200,7 @@ class Database:
         self._check_writable()
         with _translated_errors(), self._closing_behind(), self.engine.connect() as connection, connection.begin():
             if self.is_sqlite:
-                _tell_driver(connection, "BEGIN EXCLUSIVE")
+                tell_sqlite(connection, "BEGIN EXCLUSIVE")
             yield connection
 
     def _check_writable(self) -> None:
@@ -254,7 +254,7 @@ class Database:
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
         connection.begin()
         if self.is_sqlite:
-            _tell_driver(connection, "BEGIN")
+            tell_sqlite(connection, "BEGIN")
         return connection
 
     def _begin_write(self, entered: ExitStack, *, until_power_cut: bool) -> Connection:
@@ -265,8 +265,8 @@ class Database:
         connection = entered.enter_context(self.engine.connect())
         connection.begin()
         if self.is_sqlite:  # the pragma would have no effect in the transaction
-            _tell_driver(connection, f"PRAGMA synchronous={'NORMAL' if until_power_cut else 'FULL'}")
-            _tell_driver(connection, "BEGIN IMMEDIATE")
+            tell_sqlite(connection, f"PRAGMA synchronous={'NORMAL' if until_power_cut else 'FULL'}")
+            tell_sqlite(connection, "BEGIN IMMEDIATE")
         else:
             connection.execute(_WRITE_LOCK)
         return connection
@@ -420,8 +420,8 @@ def _busy() -> CatalogBusy:
     )
 
 
-def _tell_driver(connection: Connection, command: str) -> None:
-    """Has SQLite's driver execute what begins a transaction, for a third of what it costs by way of SQLAlchemy."""
+def tell_sqlite(connection: Connection, command: str) -> None:
+    """Has SQLite's driver execute a command, for a third of what that costs by way of SQLAlchemy."""
     driver: Any = connection.connection.driver_connection
     try:
         driver.execute(command)

@@ -22,7 +22,7 @@ from functools import reduce
 from graphlib import TopologicalSorter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of, shapes_of
 from mz_dagster.catalog.contents import Contents
@@ -34,6 +34,9 @@ from mz_dagster.catalog.shard_names import in_shard
 from mz_dagster.catalog.timelines import timeline_row
 from mz_dagster.errors import ProgrammingError
 from mz_dagster.formalism import EPOCH_MS, Antichain, GlobalId, IntegerTimes
+
+IS_LIVE = or_(CAPABILITY.c.until_ms.is_(None), CAPABILITY.c.until_ms > bindparam("now"))
+"""The condition that a capability has not expired at the clock's time, the parameter `now`."""
 
 
 def collections_query() -> Any:
@@ -70,6 +73,9 @@ _INPUTS = (
 )
 _KIND = select(OBJECT.c.kind).where(OBJECT.c.id == bindparam("wanted"))
 _KIND_OF_DROPPED = _KIND.where(OBJECT.c.dropped.is_(True))
+_HELD_BY = select(CAPABILITY.c.frontier).where(CAPABILITY.c.collection == bindparam("on"), CAPABILITY.c.writes, IS_LIVE)
+_RIGHTS = select(CAPABILITY.c.writes).where(CAPABILITY.c.collection == bindparam("on"), IS_LIVE)
+_EXPIRED = delete(CAPABILITY).where(CAPABILITY.c.collection == bindparam("on"), ~IS_LIVE)
 _CHANGE = update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id"))
 _REPLACE = (
     update(BATCH)
@@ -317,9 +323,8 @@ def settle_upper(connection: Connection, collection: GlobalId, now: int, *, may_
     if not is_written_by_capability(connection, collection):
         return
     _, upper = frontiers(connection, [collection])[collection]
-    capability = CAPABILITY.c
-    query = select(capability.frontier).where(capability.collection == collection, capability.writes, is_live(now))
-    held = [frontier_of(upper.lattice, text) for text in connection.execute(query).scalars()]  # type: ignore[arg-type]
+    texts = connection.execute(_HELD_BY, {"on": collection, "now": now}).scalars()
+    held = [frontier_of(upper.lattice, text) for text in texts]  # type: ignore[arg-type]
     if not held and not may_end:
         return
     moved = upper.join(reduce(lambda left, right: left.meet(right), held, Antichain.empty(upper.lattice)))
@@ -333,11 +338,6 @@ def is_written_by_capability(connection: Connection, collection: GlobalId) -> bo
     return bool(connection.execute(_KIND, {"wanted": collection}).scalar_one_or_none() == "collection")
 
 
-def is_live(now: int) -> ColumnElement[bool]:
-    """Returns the condition that a capability has not expired."""
-    return or_(CAPABILITY.c.until_ms.is_(None), CAPABILITY.c.until_ms > now)
-
-
 def close_dropped(connection: Connection, collection: GlobalId, now: int) -> None:
     """Ends what nobody has a right to any more of a dropped collection; does nothing to one that is not dropped.
 
@@ -347,16 +347,14 @@ def close_dropped(connection: Connection, collection: GlobalId, now: int) -> Non
     kind: str | None = connection.execute(_KIND_OF_DROPPED, {"wanted": collection}).scalar_one_or_none()
     if kind is None:
         return
-    capability = CAPABILITY.c
-    on_it = select(capability.writes).where(capability.collection == collection, is_live(now))
-    held = set(connection.execute(on_it).scalars())
+    held = set(connection.execute(_RIGHTS, {"on": collection, "now": now}).scalars())
     if False not in held:
         nothing = {"since": "[]", "live_batches": 0, "live_rows": 0, "live_digest": 0}
         connection.execute(_CHANGE, {"the_id": collection, **nothing})
         connection.execute(_REPLACE, {"of": collection})
     if True not in held and (False not in held or kind in ("table", "collection")):
         connection.execute(_CHANGE, {"the_id": collection, "upper": "[]"})
-    connection.execute(delete(CAPABILITY).where(capability.collection == collection, ~is_live(now)))
+    connection.execute(_EXPIRED, {"on": collection, "now": now})
 
 
 def set_failures(connection: Connection, failures: Mapping[GlobalId, str | None]) -> None:
@@ -376,9 +374,9 @@ def _held(
 ) -> dict[GlobalId, list[Antichain[int]]]:
     """Returns the frontiers of the live read capabilities on the collections."""
     capability = CAPABILITY.c
-    query = select(capability.collection, capability.frontier).where(~capability.writes, is_live(now))
+    query = select(capability.collection, capability.frontier).where(~capability.writes, IS_LIVE)
     held: dict[GlobalId, list[Antichain[int]]] = {}
-    for row in connection.execute(query):
+    for row in connection.execute(query, {"now": now}):
         if row.collection in rows:
             held.setdefault(GlobalId(row.collection), []).append(frontier_of(lattice, row.frontier))
     return held

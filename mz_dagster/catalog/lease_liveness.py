@@ -8,7 +8,9 @@ under a lease was all there is told by the batches that it lists, not by clocks.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, bindparam, delete, or_, select, union
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, or_, select, union
 
 from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import BATCH, LEASE, LEASED_BATCH, WRITER
@@ -27,9 +29,7 @@ _SWEPT = (
 )
 _END_LIST = delete(LEASED_BATCH).where(LEASED_BATCH.c.lease == bindparam("lease"))
 _END = delete(LEASE).where(LEASE.c.id == bindparam("lease"))
-_HELD = union(
-    *(select(one.c.process).where(one.c.until_ms > bindparam("now", type_=BigInteger)) for one in (LEASE, WRITER))
-)
+_HELD = union(*(select(one.c.process).where(one.c.until_ms > bindparam("now")) for one in (LEASE, WRITER)))
 
 
 def dead_processes(connection: Connection, now: int) -> tuple[str, ...]:
@@ -37,9 +37,15 @@ def dead_processes(connection: Connection, now: int) -> tuple[str, ...]:
     return tuple(one for one in connection.execute(_HELD, {"now": now}).scalars() if is_dead(one))
 
 
-def is_live(lease: Table, now: int, dead: tuple[str, ...]) -> ColumnElement[bool]:
-    """Returns the condition that a row of LEASE or WRITER is a lease that counts, given the `dead_processes`."""
-    return and_(lease.c.until_ms > now, or_(lease.c.process.is_(None), lease.c.process.not_in(dead)))
+def is_live(lease: Table) -> ColumnElement[bool]:
+    """Returns the condition that a row of LEASE or WRITER is a lease that counts; its parameters are of `moment_of`."""
+    of_dead = lease.c.process.in_(bindparam("dead", expanding=True))
+    return and_(lease.c.until_ms > bindparam("now"), or_(lease.c.process.is_(None), ~of_dead))
+
+
+def moment_of(connection: Connection, now: int) -> dict[str, Any]:
+    """Returns the parameters of `is_live`: the clock's time, and the `dead_processes`."""
+    return {"now": now, "dead": dead_processes(connection, now)}
 
 
 def is_intact(connection: Connection, lease: int) -> bool:

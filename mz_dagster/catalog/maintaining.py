@@ -35,7 +35,7 @@ from sqlalchemy import Connection, select
 from mz_dagster.catalog.capabilities import Capabilities, hand_over, needing_read, validated
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.errors import FrontierNotHeld, InputNotHeld, WrongDefinition
-from mz_dagster.catalog.frontiers import collection_of, collections_query, frontiers, is_live
+from mz_dagster.catalog.frontiers import IS_LIVE, collection_of, collections_query, frontiers
 from mz_dagster.catalog.objects import check_new, create_rows
 from mz_dagster.catalog.rows import BatchState, CollectionRow, NewObject, ReadCapability
 from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, HOLD
@@ -152,8 +152,8 @@ def _taken_over(connection: Connection, token: str, view: NewObject, now: int) -
             hint="Downgrade a capability on an input, so that the view begins later.",
         )
     capability = CAPABILITY.c
-    readers = select(CAPABILITY).where(capability.collection == id, ~capability.writes, is_live(now))
-    for reader in connection.execute(readers.order_by(capability.id)):
+    readers = select(CAPABILITY).where(capability.collection == id, ~capability.writes, IS_LIVE)
+    for reader in connection.execute(readers.order_by(capability.id), {"now": now}):
         frontier = frontier_of(row.since.lattice, reader.frontier)  # type: ignore[arg-type]
         if not begin <= frontier:
             raise FrontierNotHeld(

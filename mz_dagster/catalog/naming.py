@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.errors import CatalogDamaged, NameTaken
 from mz_dagster.catalog.schema import NAME, PROJECT
@@ -21,7 +21,7 @@ _COUNTED = select(PROJECT.c.names, _FOUND.label("found"))
 _GIVE = insert(NAME)
 _ONE_MORE = update(PROJECT).where(PROJECT.c.names == _FOUND).values(names=PROJECT.c.names + 1)
 _TAKE = delete(NAME).where(NAME.c.object.in_(bindparam("objects", expanding=True)))
-_FEWER = update(PROJECT).values(names=PROJECT.c.names - bindparam("taken", type_=BigInteger))
+_FEWER = update(PROJECT).values(names=PROJECT.c.names - bindparam("taken"))
 
 
 def check_names(connection: Connection) -> None:

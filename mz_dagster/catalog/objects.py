@@ -45,7 +45,7 @@ from mz_dagster.catalog.errors import (
     WrongDefinition,
 )
 from mz_dagster.catalog.frontiers import check_absent, close_dropped, frontiers
-from mz_dagster.catalog.lease_liveness import dead_processes, is_live
+from mz_dagster.catalog.lease_liveness import is_live, moment_of
 from mz_dagster.catalog.naming import check_names, give_name, take_names
 from mz_dagster.catalog.reachability import Entry, needed
 from mz_dagster.catalog.references import REFERENCES, check_references, note_references, rename_referenced
@@ -85,6 +85,7 @@ _INDEXES_ON = _UNDROPPED.where(
         select(DEPENDENCY.c.dependant).where(DEPENDENCY.c.dependency.in_(bindparam("wanted", expanding=True)))
     ),
 )
+_KEEPERS = select(WRITER.c.id).where(is_live(WRITER))
 _ENTRIES = (
     select(OBJECT.c.id, OBJECT.c.kind, NAME.c.name, OBJECT.c.created_as, OBJECT.c.owner, OBJECT.c.options)
     .outerjoin(NAME, NAME.c.object == OBJECT.c.id)
@@ -701,8 +702,7 @@ def _give_value(connection: Connection, alteration: TypeAlteration, now: int) ->
 
 
 def _entries(connection: Connection, now: int) -> dict[GlobalId, Entry]:
-    live = is_live(WRITER, now, dead_processes(connection, now))
-    keepers = set(connection.execute(select(WRITER.c.id).where(live)).scalars())
+    keepers = set(connection.execute(_KEEPERS, moment_of(connection, now)).scalars())
     dependencies = dependencies_of(connection)
     used = {one for each in dependencies.values() for one in each.values()}
     return {

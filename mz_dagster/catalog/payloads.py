@@ -24,6 +24,7 @@ _AT_ONCE = 64
 
 #: Built once: building a statement takes longer than running it.
 _KEEP = insert(INLINED_BATCH)
+_DELETE = delete(INLINED_BATCH).where(INLINED_BATCH.c.batch.in_(bindparam("gone", expanding=True)))
 _PAYLOADS = select(INLINED_BATCH).where(INLINED_BATCH.c.batch.in_(bindparam("wanted", expanding=True)))
 
 
@@ -93,4 +94,4 @@ def insert_payloads(connection: Connection, payloads: Mapping[BatchId, bytes]) -
 
 def delete_payloads(connection: Connection, batches: Iterable[BatchId]) -> None:
     """Deletes the payloads of batches that are forgotten, of which a statement may name as many."""
-    connection.execute(delete(INLINED_BATCH).where(INLINED_BATCH.c.batch.in_(list(batches))))
+    connection.execute(_DELETE, {"gone": list(batches)})

@@ -13,7 +13,7 @@ from sqlalchemy import delete, insert, select, update
 from mz_dagster.catalog.contents import ListDamaged, check_list
 from mz_dagster.catalog.database import Transactions
 from mz_dagster.catalog.frontiers import summed_frontiers
-from mz_dagster.catalog.lease_liveness import dead_processes, is_live
+from mz_dagster.catalog.lease_liveness import is_live, moment_of
 from mz_dagster.catalog.naming import take_names
 from mz_dagster.catalog.rows import BatchState
 from mz_dagster.catalog.schema import (
@@ -114,6 +114,5 @@ class Repairs(Transactions):
     def has_live_writer(self) -> bool:
         """Returns whether anybody may be writing a batch."""
         with self._database.read() as connection:
-            now = self._now_ms()
-            live = is_live(WRITER, now, dead_processes(connection, now))
-            return connection.execute(select(WRITER.c.id).where(live).limit(1)).first() is not None
+            live = select(WRITER.c.id).where(is_live(WRITER)).limit(1)
+            return connection.execute(live, moment_of(connection, self._now_ms())).first() is not None

@@ -52,6 +52,8 @@ def _may_have_references_of_files(_: Connection) -> None:
     """Changes nothing: from format 8 on references of tables may be those of a project's files, and none is yet."""
 
 
+_STATE = select(PROJECT.c.state_format, PROJECT.c.release)
+
 STEPS: Mapping[int, Callable[[Connection], None]] = MappingProxyType(
     {
         1: _may_inline,
@@ -100,11 +102,11 @@ def migrate(connection: Connection) -> None:
         STEPS[one](connection)
     if release is None or is_later(__version__, release):
         release = __version__
-    connection.execute(update(PROJECT).values(state_format=FORMAT, release=release))
+    connection.execute(update(PROJECT), {"state_format": FORMAT, "release": release})
 
 
 def _found(connection: Connection) -> tuple[int, str | None]:
-    row = connection.execute(select(PROJECT.c.state_format, PROJECT.c.release)).one_or_none()
+    row = connection.execute(_STATE).one_or_none()
     if row is None:
         raise CatalogDamaged("the catalog does not say any more of which project it is")
     found = int(row.state_format)

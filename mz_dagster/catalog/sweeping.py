@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, true, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 
 from mz_dagster.catalog.batches import batch_of
 from mz_dagster.catalog.contents import contents_of
 from mz_dagster.catalog.database import Transactions, in_portions
 from mz_dagster.catalog.frontiers import row_lattice, summed_frontiers
-from mz_dagster.catalog.lease_liveness import dead_processes, is_live
+from mz_dagster.catalog.lease_liveness import is_live, moment_of
 from mz_dagster.catalog.payloads import delete_payloads
 from mz_dagster.catalog.rows import Batch, BatchId, BatchState
 from mz_dagster.catalog.schema import (
@@ -46,6 +46,57 @@ LONGEST_MS = 86_400_000
 """The longest that a lease to read or to write batches lasts without being renewed."""
 
 
+_WANTED, _DEAD = BATCH.c.id.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.DEAD.value
+_UNUSED = or_(
+    and_(
+        BATCH.c.state == BatchState.WRITING.value,
+        BATCH.c.writer.not_in(select(WRITER.c.id).where(is_live(WRITER))),
+    ),
+    and_(
+        BATCH.c.state == BatchState.REPLACED.value,
+        ~select(LEASED_BATCH.c.batch)
+        .join(LEASE, LEASE.c.id == LEASED_BATCH.c.lease)
+        .where(LEASED_BATCH.c.batch == BATCH.c.id, is_live(LEASE))
+        .correlate(BATCH)
+        .exists(),
+    ),
+)
+"""Nobody with a live lease writes or reads a batch that nobody else can need. Its parameters are of `moment_of`."""
+
+#: Built once: building a statement takes longer than running it.
+_SWEEPABLE = (
+    select(BATCH, TIMELINE.c.lattice)
+    .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
+    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
+    .where(or_(_UNUSED, _DEAD))
+)
+_SWEEPABLE_OF = _SWEEPABLE.where(BATCH.c.collection.in_(bindparam("of", expanding=True)))
+_DECLARE = update(BATCH).where(_WANTED, _UNUSED).values(state=BatchState.DEAD.value)
+_DECLARED = select(BATCH.c.id).where(_WANTED, _DEAD)
+_FORGET = delete(BATCH).where(_WANTED, _DEAD)
+_SHORTEN = tuple(
+    update(one).where(one.c.until_ms > bindparam("latest")).values(until_ms=bindparam("latest"))
+    for one in (LEASE, WRITER)
+)
+_OVER = LEASE.c.until_ms <= bindparam("long_ago")
+_FORGET_OVER = (
+    delete(LEASED_BATCH).where(LEASED_BATCH.c.lease.in_(select(LEASE.c.id).where(_OVER))),
+    delete(LEASE).where(_OVER),
+    delete(WRITER).where(
+        WRITER.c.until_ms <= bindparam("now"),
+        WRITER.c.id.not_in(select(BATCH.c.writer).where(BATCH.c.state == BatchState.WRITING.value)),
+    ),
+    delete(CAPABILITY).where(CAPABILITY.c.until_ms <= bindparam("long_ago")),
+    *(
+        delete(column.table).where(
+            column.in_(select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True), OBJECT.c.kind == "source"))
+        )
+        for column in (BOUND_FILE.c.source, BOUND_OFFSET.c.source)
+    ),
+)
+_BATCHES = select(BATCH.c.id).where(BATCH.c.collection == bindparam("of"))
+
+
 class Sweeping(Transactions):
     """The part of the catalog that lets garbage go."""
 
@@ -58,15 +109,12 @@ class Sweeping(Transactions):
         """
         moment = self._now_ms() if now is None else now
         with self._database.read() as connection:
-            unused = _unused(moment, dead_processes(connection, moment))
-            query = (
-                select(BATCH, TIMELINE.c.lattice)
-                .join(COLLECTION, COLLECTION.c.id == BATCH.c.collection)
-                .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-                .where(or_(unused, BATCH.c.state == BatchState.DEAD.value))
-            )
-            wanted = [true()] if only is None else [BATCH.c.collection.in_(one) for one in in_portions(sorted(only))]
-            rows = [row for one in wanted for row in connection.execute(query.where(one))]
+            at = moment_of(connection, moment)
+            if only is None:
+                rows = list(connection.execute(_SWEEPABLE, at))
+            else:
+                portions = in_portions(sorted(only))
+                rows = [row for one in portions for row in connection.execute(_SWEEPABLE_OF, {**at, "of": one})]
             return tuple(sorted((batch_of(row, row_lattice(row)) for row in rows), key=lambda one: one.id))
 
     def declare_dead(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[BatchId, ...]:
@@ -74,13 +122,10 @@ class Sweeping(Transactions):
         moment = self._now_ms() if now is None else now
         dead: list[BatchId] = []
         with self._database.write() as connection:
-            unused = _unused(moment, dead_processes(connection, moment))
+            at = moment_of(connection, moment)
             for portion in in_portions(ids):
-                connection.execute(
-                    update(BATCH).where(BATCH.c.id.in_(portion), unused).values(state=BatchState.DEAD.value)
-                )
-                query = select(BATCH.c.id).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value)
-                dead.extend(BatchId(id) for id in connection.execute(query).scalars())
+                connection.execute(_DECLARE, {**at, "wanted": portion})
+                dead.extend(BatchId(id) for id in connection.execute(_DECLARED, {"wanted": portion}).scalars())
         return tuple(sorted(dead))
 
     def forget(self, ids: Iterable[BatchId], now: int | None = None) -> tuple[str, ...]:
@@ -96,21 +141,12 @@ class Sweeping(Transactions):
         moment = self._now_ms() if now is None else now
         with self._database.write() as connection:
             for portion in in_portions(ids):
-                dead = select(BATCH.c.id).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value)
-                delete_payloads(connection, connection.execute(dead).scalars())
-                connection.execute(delete(BATCH).where(BATCH.c.id.in_(portion), BATCH.c.state == BatchState.DEAD.value))
-            for lease in (LEASE, WRITER):
-                latest = moment + LONGEST_MS
-                connection.execute(update(lease).where(lease.c.until_ms > latest).values(until_ms=latest))
-            over = LEASE.c.until_ms <= moment - GRACE_MS
-            connection.execute(delete(LEASED_BATCH).where(LEASED_BATCH.c.lease.in_(select(LEASE.c.id).where(over))))
-            connection.execute(delete(LEASE).where(over))
-            writing = select(BATCH.c.writer).where(BATCH.c.state == BatchState.WRITING.value)
-            connection.execute(delete(WRITER).where(WRITER.c.until_ms <= moment, WRITER.c.id.not_in(writing)))
-            connection.execute(delete(CAPABILITY).where(CAPABILITY.c.until_ms <= moment - GRACE_MS))
-            dropped = select(OBJECT.c.id).where(OBJECT.c.dropped.is_(True), OBJECT.c.kind == "source")
-            for bound in (BOUND_FILE, BOUND_OFFSET):
-                connection.execute(delete(bound).where(bound.c.source.in_(dropped)))
+                delete_payloads(connection, connection.execute(_DECLARED, {"wanted": portion}).scalars())
+                connection.execute(_FORGET, {"wanted": portion})
+            for shorten in _SHORTEN:
+                connection.execute(shorten, {"latest": moment + LONGEST_MS})
+            for forget in _FORGET_OVER:
+                connection.execute(forget, {"now": moment, "long_ago": moment - GRACE_MS})
             buried: list[str] = []
             for portion in in_portions(bury(connection)):
                 shards = select(TOMBSTONE.c.shard).where(TOMBSTONE.c.id.in_(portion), TOMBSTONE.c.shard.is_not(None))
@@ -150,22 +186,5 @@ class Sweeping(Transactions):
 
     def known_batches(self, collection: GlobalId) -> Collection[BatchId]:
         """Returns the ids of all batches of a collection that are not forgotten, in any state."""
-        query = select(BATCH.c.id).where(BATCH.c.collection == collection)
         with self._database.read() as connection:
-            return frozenset(BatchId(id) for id in connection.execute(query).scalars())
-
-
-def _unused(now: int, dead: tuple[str, ...]) -> ColumnElement[bool]:
-    """Returns the condition that nobody with a live lease writes or reads a batch that nobody else can need."""
-    writers = select(WRITER.c.id).where(is_live(WRITER, now, dead))
-    listed = (
-        select(LEASED_BATCH.c.batch)
-        .join(LEASE, LEASE.c.id == LEASED_BATCH.c.lease)
-        .where(LEASED_BATCH.c.batch == BATCH.c.id, is_live(LEASE, now, dead))
-        .correlate(BATCH)
-        .exists()
-    )
-    return or_(
-        and_(BATCH.c.state == BatchState.WRITING.value, BATCH.c.writer.not_in(writers)),
-        and_(BATCH.c.state == BatchState.REPLACED.value, ~listed),
-    )
+            return frozenset(BatchId(id) for id in connection.execute(_BATCHES, {"of": collection}).scalars())

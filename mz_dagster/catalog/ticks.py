@@ -20,7 +20,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import frontier_of
 from mz_dagster.catalog.database import Transactions, in_portions
@@ -43,7 +43,7 @@ _MINT = insert(TICK)
 _MORE_FILES = (
     update(COLLECTION)
     .where(COLLECTION.c.id == bindparam("the_id"))
-    .values(bound_files=COLLECTION.c.bound_files + bindparam("more", type_=BigInteger))
+    .values(bound_files=COLLECTION.c.bound_files + bindparam("more"))
 )
 _TICKS = (
     select(TICK.c.tick)

@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy import Connection, create_mock_engine, func, insert, inspect, make_url, select, text
 
 from mz_dagster.catalog.change_triggers import triggers
-from mz_dagster.catalog.database import Database
+from mz_dagster.catalog.database import Database, tell_sqlite
 from mz_dagster.catalog.errors import CatalogDamaged, CatalogTooNew, CatalogTooOld
 from mz_dagster.catalog.schema import CHANGED, COUNTER, METADATA, PROJECT
 from mz_dagster.catalog.state_format import FORMAT, format_of, is_current, migrate
@@ -29,6 +29,9 @@ _VERSIONS = (
     "(version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
 """The table in which Alembic keeps what was migrated to."""
+
+_MIGRATED_TO = text("SELECT version_num FROM alembic_version")
+_ID = select(PROJECT.c.id)
 
 _LOCK_KEY = 0x6D7A_6361  # PostgreSQL's advisory locks are numbers
 
@@ -67,8 +70,8 @@ def upgrade(database: Database, *, may_make: bool = True) -> bool:
             _make(connection)
         else:
             _run_migrations(connection)
-        if connection.execute(select(PROJECT.c.id)).first() is None:
-            connection.execute(insert(PROJECT).values(id=secrets.token_hex(16), state_format=FORMAT))
+        if connection.execute(_ID).first() is None:
+            connection.execute(insert(PROJECT), {"id": secrets.token_hex(16), "state_format": FORMAT})
             connection.execute(insert(COUNTER), [{"name": name, "last": 0} for name in COUNTERS])
         migrate(connection)
     return True
@@ -94,7 +97,7 @@ def is_made(database: Database) -> bool:
 def _version(connection: Connection) -> str | None:
     found: str | None = None
     if inspect(connection).has_table("alembic_version"):
-        found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+        found = connection.execute(_MIGRATED_TO).scalar_one_or_none()
     if found is None and inspect(connection).has_table(PROJECT.name):
         raise CatalogDamaged("the catalog does not say any more which version its tables are of")
     if found is not None and found > HEAD:
@@ -110,22 +113,25 @@ def _release(connection: Connection) -> str | None:
 
 def _make(connection: Connection) -> None:
     """Makes what all migrations lead to, at once: they and Alembic take forty times as long."""
+    is_sqlite = connection.dialect.name == "sqlite"
     for statement in _statements(connection.dialect.name):
-        connection.exec_driver_sql(statement)
-    connection.execute(insert(CHANGED).values(object="", part=secrets.token_hex(16), number=0))
-    connection.execute(text(_VERSIONS))
-    connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": HEAD})
+        if is_sqlite:
+            tell_sqlite(connection, statement)
+        else:
+            connection.exec_driver_sql(statement)
+    connection.execute(insert(CHANGED), {"object": "", "part": secrets.token_hex(16), "number": 0})
 
 
 @cache
 def _statements(dialect: str) -> tuple[str, ...]:
-    """Returns what makes the tables, their indexes and triggers, which takes longer to spell than to carry out."""
+    """Returns what makes a catalog of the newest version, which takes longer to spell than to carry out."""
     found: list[str] = []
     url = make_url(f"{dialect}://")
     spelled = url.get_dialect()()
     spelling = create_mock_engine(url, lambda one, *_: found.append(str(one.compile(dialect=spelled))))
     METADATA.create_all(spelling, checkfirst=False)
-    return (*found, *triggers(sqlite=dialect == "sqlite"))
+    head = f"INSERT INTO alembic_version (version_num) VALUES ('{HEAD}')"
+    return (*found, *triggers(sqlite=dialect == "sqlite"), _VERSIONS, head)
 
 
 def _run_migrations(connection: Connection) -> None:
