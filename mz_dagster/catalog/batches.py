@@ -28,7 +28,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from mz_dagster.catalog.codec import file_list_of, file_list_text, frontier_of, frontier_text
 from mz_dagster.catalog.contents import Contents, change_contents, check_list, contents_of
@@ -46,7 +46,7 @@ from mz_dagster.catalog.lease_liveness import end_lease, is_intact
 from mz_dagster.catalog.naming import give_name
 from mz_dagster.catalog.objects import alter_in_place, create_rows, drop_named, lose_names, take_over, undropped
 from mz_dagster.catalog.payloads import Payloads, insert_payloads
-from mz_dagster.catalog.reads import closings, first_changed, with_inputs
+from mz_dagster.catalog.reads import closings, first_changed, rows_of, with_inputs
 from mz_dagster.catalog.references import note_references, number_of_references
 from mz_dagster.catalog.rows import (
     NO_ROWS,
@@ -69,7 +69,7 @@ from mz_dagster.catalog.rows import (
     Sealed,
     WriterId,
 )
-from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, OBJECT, TIMELINE, WRITER
+from mz_dagster.catalog.schema import BATCH, COLLECTION, LEASED_BATCH, TIMELINE, WRITER
 from mz_dagster.catalog.sequences import restart_sequences
 from mz_dagster.catalog.takeover import Takeover, check_as_looked
 from mz_dagster.catalog.timelines import advance_oracle, give_lead_back, leads, take_lead
@@ -83,12 +83,9 @@ _FACTS = ("rows", "errors", "files", "bytes", "file_list")
 
 #: Built once: building a statement takes longer than running it.
 _WRITER = select(WRITER.c.id).where(WRITER.c.id == bindparam("writer"))
-_RESERVE = insert(BATCH)
+_INSERT = insert(BATCH)
 _LIST = insert(LEASED_BATCH)
 _BATCH = select(BATCH).where(BATCH.c.id == bindparam("wanted"))
-_SPECIAL = select(OBJECT.c.id, OBJECT.c.kind, OBJECT.c.dropped).where(
-    OBJECT.c.id.in_(bindparam("wanted", expanding=True)), or_(OBJECT.c.kind == "collection", OBJECT.c.dropped)
-)
 _ADVANCE = update(COLLECTION).where(COLLECTION.c.id == bindparam("the_id"), COLLECTION.c.upper == bindparam("expected"))
 _FINISH = (
     update(BATCH)
@@ -230,7 +227,7 @@ class Batches(Payloads):
                     raise UnknownObject(one.collection, dropped=True)
             ids = [BatchId(id) for id in next_ids(connection, "batch", len(reservations))]
             connection.execute(
-                _RESERVE,
+                _INSERT,
                 [
                     {
                         "id": id,
@@ -406,10 +403,8 @@ class Batches(Payloads):
                 if not parts or len(positions) != len(wanted) or positions[-1] - positions[0] + 1 != len(positions):
                     raise RollbackWith(LostRace(tuple(parts)))
                 lower, upper = map(frontier_text, interval_of([live[position][0] for position in positions]))
-                if stats.payload is not None:
-                    row: Any = _Written.of(merged, collection, lower, upper)
-                    _insert_unreserved(connection, [row])
-                else:
+                row: Any = _Written.of(merged, collection, lower, upper)
+                if stats.payload is None:
                     row = _writing(connection, merged)
                 if (row.collection, row.lower, row.upper) != (collection, lower, upper):
                     raise WrongSeal(f"batch {merged} was not reserved for the interval of its parts")
@@ -442,10 +437,8 @@ class Batches(Payloads):
                 if not leads(connection, leadership):
                     raise RollbackWith(LeadershipLost(leadership.timeline, leadership.epoch))
                 upper = connection.execute(select(column.upper).where(column.id == collection)).scalar_one()
-                if stats.payload is not None:
-                    row: Any = _Written.of(batch, collection, "[0]", upper)
-                    _insert_unreserved(connection, [row])
-                else:
+                row: Any = _Written.of(batch, collection, "[0]", upper)
+                if stats.payload is None:
                     row = _writing(connection, batch)
                 if (row.collection, row.lower, row.upper) != (collection, "[0]", upper):
                     raise WrongSeal(f"batch {batch} was not reserved for all times of {collection}")
@@ -522,21 +515,14 @@ def _closed(connection: Connection, timeline: str, time: int, collections: Colle
 def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
     if not seals:
         return
-    ids = [one.collection for one in seals]
-    found = frontiers(connection, ids)
-    dropped = set()
-    for row in connection.execute(_SPECIAL, {"wanted": ids}):
+    rows = rows_of(connection, [one.collection for one in seals])
+    for row in rows.values():
         if row.kind == "collection":
             raise WrongSeal(
                 f'"{row.id}" is written through its write capabilities only', hint="Append with one of them."
             )
-        dropped.add(row.id)
     for one in seals:
-        if one.collection not in found:
-            raise UnknownObject(one.collection)
-        upper = found[one.collection][1]
-        if one.collection in dropped:  # others may read on; nobody writes it any more
-            upper = Antichain.empty(upper.lattice)
+        upper = _writable_upper(connection, one.collection, rows.get(one.collection))
         if upper != one.lower:
             raise RollbackWith(CollectionUpperMismatch(one.collection, one.lower, upper))
     moved = connection.execute(
@@ -549,31 +535,33 @@ def _advance_uppers(connection: Connection, seals: Sequence[Seal]) -> None:
     assert moved.rowcount in (-1, len(seals)), "a collection changed under the write lock"
 
 
+def _writable_upper(connection: Connection, id: GlobalId, row: Any) -> Antichain[int]:
+    """Returns the upper of a collection with a row of `rows_of`; `{}` of one that was dropped, maybe without a row."""
+    if row is not None:  # others may read on what was dropped; nobody writes it any more
+        return Antichain.empty(row_lattice(row)) if row.dropped else frontier_of(row_lattice(row), row.upper)
+    found = frontiers(connection, [id])
+    if not found:
+        raise UnknownObject(id)
+    return found[id][1]
+
+
 def make_live(connection: Connection, seals: Sequence[Seal]) -> None:
     """Makes the seals' batches live."""
-    written: list[tuple[Any, BatchStats]] = []
-    brought: list[tuple[Any, BatchStats]] = []
+    batches: list[tuple[Any, BatchStats]] = []
     for one in seals:
         if one.batch is None or one.stats is None:
             continue
-        if one.stats.payload is not None:
-            if one.stats.rows:
-                row = _Written.of(one.batch, one.collection, frontier_text(one.lower), frontier_text(one.upper))
-                brought.append((row, one.stats))
-            continue
-        found = _writing(connection, one.batch)
-        if (found.collection, found.lower, found.upper) != (
-            one.collection,
-            frontier_text(one.lower),
-            frontier_text(one.upper),
-        ):
+        wanted = one.collection, frontier_text(one.lower), frontier_text(one.upper)
+        row: Any = _Written.of(one.batch, *wanted)
+        if one.stats.payload is None:
+            row = _writing(connection, one.batch)
+        if (row.collection, row.lower, row.upper) != wanted:
             raise WrongSeal(
                 f'batch {one.batch} was not reserved for this seal of "{one.collection}"',
-                detail=f'It is reserved for "{found.collection}" from {found.lower} to {found.upper}.',
+                detail=f'It is reserved for "{row.collection}" from {row.lower} to {row.upper}.',
             )
-        written.append((found, one.stats))
-    _insert_unreserved(connection, [row for row, _ in brought])
-    change_contents(connection, _finish(connection, [*written, *brought]))
+        batches.append((row, one.stats))
+    change_contents(connection, _finish(connection, batches))
 
 
 def _writing(connection: Connection, batch: BatchId) -> Any:
@@ -602,25 +590,22 @@ class _Written(NamedTuple):
         return cls(id, collection, lower, upper, **_columns(stats))
 
 
-def _insert_unreserved(connection: Connection, rows: Sequence[_Written]) -> None:
-    """Makes the rows of batches under whose ids nothing was reserved; they are finished in the same transaction."""
-    if rows:
-        state = {"state": BatchState.WRITING.value, "writer": _NO_WRITER}
-        connection.execute(_RESERVE, [row._asdict() | state for row in rows])
-
-
 def _finish(connection: Connection, batches: Sequence[tuple[Any, BatchStats]]) -> dict[GlobalId, Contents]:
-    """Makes written batches live, given their rows; returns what they add to their collections.
+    """Makes batches live, given their rows as they were reserved, or would have been; returns what that adds.
 
-    Those without rows never were in their shard, and are forgotten at once.
+    Those without rows never were in their shard, and are forgotten at once. Under the ids of those that bring their
+    updates along nothing was reserved.
     """
     full = [_Written.of(row.id, row.collection, row.lower, row.upper, stats) for row, stats in batches if stats.rows]
-    empty = [row.id for row, stats in batches if not stats.rows]
-    if full:
-        found = connection.execute(_FINISH, [{"the_id": row.id, **_facts(row)} for row in full])
-        assert found.rowcount in (-1, len(full)), "a batch changed under the write lock"
-        brought = ((row.id, stats.rows, stats.payload) for row, stats in batches)
-        insert_payloads(connection, {id: payload for id, rows, payload in brought if rows and payload is not None})
+    payloads = {row.id: stats.payload for row, stats in batches if stats.rows and stats.payload is not None}
+    empty = [row.id for row, stats in batches if not stats.rows and stats.payload is None]
+    if reserved := [{"the_id": row.id, **_facts(row)} for row in full if row.id not in payloads]:
+        found = connection.execute(_FINISH, reserved)
+        assert found.rowcount in (-1, len(reserved)), "a batch changed under the write lock"
+    if payloads:
+        state = {"state": BatchState.LIVE.value, "writer": _NO_WRITER}
+        connection.execute(_INSERT, [row._asdict() | state for row in full if row.id in payloads])
+        insert_payloads(connection, payloads)
     if empty:
         connection.execute(_FORGET, {"wanted": empty})
     return {id: contents_of(rows) for id, rows in groupby(sorted(full, key=_its_collection), _its_collection)}

@@ -60,14 +60,20 @@ _BOUND = (
 Rows = Mapping[GlobalId, Any]
 
 
+def rows_of(connection: Connection, collections: Iterable[GlobalId]) -> Rows:
+    """Returns the rows of those of the collections that are there, with what their objects are and their lattices."""
+    found = connection.execute(_COLLECTIONS, {"wanted": list(collections)}).all()
+    return {GlobalId(row.id): row for row in found}
+
+
 def with_inputs(connection: Connection, collections: Iterable[GlobalId]) -> Rows:
     """Returns the rows of collections and of everything that they are computed from."""
     rows: dict[GlobalId, Any] = {}
     wanted = set(collections)
     while wanted:
-        found = connection.execute(_COLLECTIONS, {"wanted": list(wanted)}).all()
-        rows |= {GlobalId(row.id): row for row in found}
-        computed = [row.id for row in found if row.kind not in ("table", "source")]
+        found = rows_of(connection, wanted)
+        rows |= found
+        computed = [id for id, row in found.items() if row.kind not in ("table", "source")]
         inputs = connection.execute(_INPUTS, {"wanted": computed}).scalars() if computed else ()
         wanted = set(map(GlobalId, inputs)) - rows.keys()
     return rows
