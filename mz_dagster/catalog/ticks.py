@@ -160,8 +160,9 @@ class Ticks(Transactions):
         """Returns the ticks of a timeline at or beyond `lower`, ascending; only the `newest` so many if given."""
         query = _TICKS if newest is None else _TICKS.limit(newest)
         with self._database.read() as connection:
-            timeline_row(connection, timeline)
             found = connection.execute(query, {"timeline": timeline, "lower": lower}).scalars().all()
+            if not found:
+                timeline_row(connection, timeline)  # which is an error if it was never declared
         return tuple(reversed(found))
 
     def forget_ticks(self, timeline: str) -> int:
@@ -177,8 +178,10 @@ class Ticks(Transactions):
     def last_tick(self, timeline: str) -> int | None:
         """Returns the last tick of a timeline, or None."""
         with self._database.read() as connection:
-            timeline_row(connection, timeline)
-            return _last_tick(connection, timeline)
+            last = _last_tick(connection, timeline)
+            if last is None:
+                timeline_row(connection, timeline)  # which is an error if it was never declared
+        return last
 
     def bindings(self, source: GlobalId, lower: int = 0, upper: int | None = None) -> tuple[Binding, ...]:
         """Returns the bindings of a source with `lower <= tick < upper`, by tick; those of nothing are left out."""

@@ -36,6 +36,7 @@ from mz_dagster.liveness import is_dead, this_process
 _TIMELINE = select(TIMELINE).where(TIMELINE.c.name == bindparam("called"))
 _LATTICE = select(TIMELINE.c.lattice).where(TIMELINE.c.name == bindparam("called"))
 _CHANGE = update(TIMELINE).where(TIMELINE.c.name == bindparam("called"))
+_GIVE_BACK = _CHANGE.where(TIMELINE.c.epoch == bindparam("led_in"), TIMELINE.c.holder == bindparam("led_by"))
 _APPLY = _CHANGE.values(
     {
         column: case((column < bindparam("ts", type_=BigInteger), bindparam("ts", type_=BigInteger)), else_=column)
@@ -108,8 +109,8 @@ def take_lead(
 
 def give_lead_back(connection: Connection, leadership: Leadership) -> None:
     """Does in a transaction what `Timelines.resign` does."""
-    if leads(connection, leadership):
-        connection.execute(_CHANGE, {"called": leadership.timeline, **NOBODY})
+    mine = {"called": leadership.timeline, "led_in": leadership.epoch, "led_by": leadership.holder}
+    connection.execute(_GIVE_BACK, {**mine, **NOBODY})
 
 
 def _unknown(connection: Connection, timeline: str) -> UnknownTimeline:
