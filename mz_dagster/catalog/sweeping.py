@@ -61,7 +61,8 @@ _UNUSED = or_(
         .exists(),
     ),
 )
-"""Nobody with a live lease writes or reads a batch that nobody else can need. Its parameters are of `moment_of`."""
+"""The condition that nobody with a live lease writes or reads a batch that nobody else can need; its parameters are of
+`moment_of`."""
 
 #: Built once: building a statement takes longer than running it.
 _SWEEPABLE = (

@@ -13,6 +13,8 @@ In the TVC map a buried collection is what it was before: one whose since and up
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection, bindparam, delete, insert, or_, select, union, union_all, update
 
 from mz_dagster.catalog.database import in_portions
@@ -53,6 +55,21 @@ _NEEDS = union_all(
     select(OBJECT.c.id, OBJECT.c.owner).where(OBJECT.c.owner.in_(_OF_DROPPED)),
 )
 _BURY = insert(TOMBSTONE)
+_GONE: Any = bindparam("gone", expanding=True)
+_CLEAR = (
+    *(
+        delete(column.table).where(column.in_(_GONE))
+        for column in (
+            DEPENDENCY.c.dependant,
+            BOUND_FILE.c.source,
+            BOUND_OFFSET.c.source,
+            SEQUENCE.c.object,
+            COLLECTION.c.id,
+        )
+    ),
+    update(OBJECT).where(OBJECT.c.id.in_(_GONE)).values(owner=None),
+)
+_DELETE = delete(OBJECT).where(OBJECT.c.id.in_(_GONE))
 _BURIED = select(TOMBSTONE.c.id).where(TOMBSTONE.c.id == bindparam("wanted"))
 
 
@@ -73,22 +90,14 @@ def bury(connection: Connection) -> tuple[GlobalId, ...]:
         kept |= {needed for one, needed in needs if one not in candidates or one in kept}
     gone = [row for row in rows if row.id not in kept]
     for portion in in_portions(gone):
-        ids = [row.id for row in portion]
         connection.execute(
             _BURY,
             [{"id": row.id, "sequence": row.sequence, "timeline": row.timeline, "shard": row.shard} for row in portion],
         )
-        for column in (
-            DEPENDENCY.c.dependant,
-            BOUND_FILE.c.source,
-            BOUND_OFFSET.c.source,
-            SEQUENCE.c.object,
-            COLLECTION.c.id,
-        ):
-            connection.execute(delete(column.table).where(column.in_(ids)))
-        connection.execute(update(OBJECT).where(OBJECT.c.id.in_(ids)).values(owner=None))
+        for statement in _CLEAR:
+            connection.execute(statement, {"gone": [row.id for row in portion]})
     for portion in in_portions(gone):  # after all that may refer to them
-        connection.execute(delete(OBJECT).where(OBJECT.c.id.in_([row.id for row in portion])))
+        connection.execute(_DELETE, {"gone": [row.id for row in portion]})
     return tuple(sorted(GlobalId(row.id) for row in gone))
 
 
