@@ -11,7 +11,7 @@ whatever makes a set again.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 SETS = {"set", "frozenset", "Set", "AbstractSet", "MutableSet", "KeysView"}
@@ -64,7 +64,7 @@ class Known:
 
     def read(self, tree: ast.Module) -> None:
         """Adds what a module says."""
-        for node in ast.walk(tree):
+        for node in within(tree):
             if isinstance(node, ast.ClassDef):
                 members, methods = self.members.setdefault(node.name, {}), self.methods.setdefault(node.name, {})
                 for one in node.body:
@@ -95,8 +95,9 @@ class Function:
         if isinstance(arguments, ast.arguments):
             for it in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
                 self.names[it.arg] = annotated(it.annotation) if it.annotation else self.names.get(it.arg)
+        binding = [one for one in own(node) if isinstance(one, BINDING)]
         for _ in range(2):  # what is assigned may be used above, in a loop
-            for one in own(node):
+            for one in binding:
                 self.assign(one)
 
     def assign(self, node: ast.AST) -> None:
@@ -187,14 +188,40 @@ def called(node: ast.Call) -> str:
 
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+#: What gives a name something.
+BINDING = (ast.AnnAssign, ast.Assign, ast.NamedExpr, ast.For, ast.comprehension)
 
 
-def own(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes of a scope, without those of functions in it."""
-    for one in ast.iter_child_nodes(node):
+def children(node: ast.AST) -> list[ast.AST]:
+    """Returns the nodes that a node holds, as `ast.iter_child_nodes` yields them, in half its time."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        held = getattr(node, name, None)
+        if isinstance(held, list):
+            found += [one for one in held if isinstance(one, ast.AST)]
+        elif isinstance(held, ast.AST) and held._fields:  # which contexts and operators have none of
+            found.append(held)
+    return found
+
+
+def within(tree: ast.AST) -> list[ast.AST]:
+    """Returns a node and all in it, level by level."""
+    found = [tree]
+    for one in found:  # which grows meanwhile
+        found += children(one)
+    return found
+
+
+def own(node: ast.AST) -> Sequence[ast.AST]:
+    """Returns the nodes of a scope, without those of functions in it, each before those in it."""
+    found: list[ast.AST] = []
+    left = children(node)[::-1]
+    while left:
+        one = left.pop()
         if not isinstance(one, SCOPES):
-            yield one
-            yield from own(one)
+            found.append(one)
+            left += children(one)[::-1]
+    return found
 
 
 def scopes(
@@ -206,7 +233,7 @@ def scopes(
     inner: list[tuple[ast.AST, str | None]] = [(node, None)]
     while inner:
         holder, of = inner.pop()
-        for one in ast.iter_child_nodes(holder):
+        for one in children(holder):
             if isinstance(one, SCOPES):
                 yield from scopes(one, known, here.names | ({"self": f"of {of}"} if of else {}), local)
             else:
@@ -217,8 +244,9 @@ def taken_by_chance(tree: ast.Module, known: Known) -> Iterator[int]:
     """Yields the lines in which a module takes elements of a set in the set's own order."""
     local = {one.name: annotated(one.returns) for one in tree.body if isinstance(one, ast.FunctionDef)}
     for node, scope in scopes(tree, known, {}, local):
-        parents = {child: one for one in (node, *own(node)) for child in ast.iter_child_nodes(one)}
-        for one in own(node):
+        inner = own(node)
+        parents = {child: one for one in (node, *inner) for child in children(one)}
+        for one in inner:
             if any(scope.type_of(taken) == "set" for taken in ordered(one, parents)):
                 yield getattr(one, "lineno", getattr(getattr(one, "iter", None), "lineno", 0))
 
