@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.doctest import DoctestModule
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from hypothesis import settings
 
 import mz_dagster
@@ -247,6 +249,20 @@ def without_jvm(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     if tried:
         pytest.fail(f"a fast test starts no Spark, but this one tried to:\n{tried[0]}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def migrations_read_once() -> Iterator[None]:
+    """Keeps the scripts of migrations, which Dagster loads anew for each run's database to know the newest of them."""
+    load, found = ScriptDirectory.from_config, dict[tuple[str | None, str | None], ScriptDirectory]()
+
+    def kept(config: Config) -> ScriptDirectory:
+        key = config.config_file_name and str(config.config_file_name), config.get_main_option("script_location")
+        return found.get(key) or found.setdefault(key, load(config))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", kept)
+        yield
 
 
 @pytest.fixture
