@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mz_dagster import cli
 from mz_dagster.adapter import Engine, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
 from mz_dagster.adapter.setting_values import BadSettings
 from mz_dagster.clock import SYSTEM_CLOCK
+from tests.command_line import Started
 
-LEADS = """
-import sys
-from pathlib import Path
-from mz_dagster import cli
-from mz_dagster.adapter import Engine, Project
 
-def lead(options):
-    with Engine(Project.load(options.project), holder="a runner") as engine, engine.lead("default"):
-        print("leads", flush=True)
-        sys.stdin.readline()
-    return 0
+def lead(arguments: Sequence[str]) -> int:
+    """Leads the timeline of a folder by a command of the command line, until a line comes."""
 
-cli._frontiers = lead
-sys.exit(cli.main(["--project", sys.argv[1], "frontiers"]))
-"""
+    def leads(options: argparse.Namespace) -> int:
+        with Engine(Project.load(options.project), holder="a runner") as engine, engine.lead("default"):
+            print("leads", flush=True)
+            sys.stdin.readline()
+        return 0
+
+    cli._frontiers = leads
+    return cli.main(["--project", *arguments, "frontiers"])
 
 
 @pytest.fixture
@@ -47,18 +46,11 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 @contextmanager
-def leading(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def leading(folder: Path) -> Iterator[Started]:
     """Runs a command of the command line that leads the timeline until it is ended."""
-    command = [sys.executable, "-c", LEADS, str(folder)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as it:
-        assert it.stdout is not None
-        assert it.stdout.readline() == "leads\n", it.stderr and it.stderr.read()
-        try:
-            yield it
-        finally:
-            it.kill()
+    with Started(lead, str(folder)) as it:
+        assert it.stdout.readline() == "leads\n", it.stderr.read()
+        yield it
 
 
 def test_a_read_waits_for_no_killed_runner(engine: Engine) -> None:
@@ -74,8 +66,8 @@ def test_a_command_that_is_terminated_gives_its_lease_back(engine: Engine) -> No
     with leading(engine.project.root) as runner:
         assert engine.catalog.leader("default", engine.project.lease_ms) is not None
         runner.send_signal(signal.SIGTERM)
-        _, errors = runner.communicate(timeout=60)
-    assert (runner.returncode, errors) == (143, "terminated; what was acknowledged is durable\n")
+        _, errors = runner.communicate(60)
+    assert (runner.poll(), errors) == (143, "terminated; what was acknowledged is durable\n")
     (row,) = engine.catalog.records()["timeline"]
     assert (row["holder"], row["until_ms"], row["process"]) == (None, None, None)
 

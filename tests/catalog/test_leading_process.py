@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -21,9 +20,11 @@ from mz_dagster.catalog import (
     Seal,
     Sealed,
 )
-from mz_dagster.clock import ManualClock
+from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.formalism import EPOCH_MS, Antichain
-from mz_dagster.liveness import is_dead, this_process
+from mz_dagster.liveness import is_dead, state_and_start, this_process
+from tests.command_line import Started
+from tests.command_line import script as run_script
 
 STATS = BatchStats(3, 1, 1, 100)
 LEADS = """
@@ -59,22 +60,17 @@ class Child:
     """Is a process that leads the timeline and seals once it is told to, or one that runs another script."""
 
     def __init__(self, *arguments: str, script: str = LEADS) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self.process = Started(run_script, script, *arguments)
         self.told = self.line()
         assert self.line() in ("leads", "reads and writes")
 
     def line(self) -> str:
-        assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
     def wait_for(self, states: str) -> None:
         """Waits until the system tells that the process is in one of these states, which is soon."""
-        while True:
-            with open(f"/proc/{self.process.pid}/stat", encoding="utf-8") as stat:
-                if stat.read().rpartition(")")[2].split()[0] in states:
-                    return
+        while self.process.state() not in states:
+            SYSTEM_CLOCK.sleep(0.01)
 
 
 @pytest.fixture
@@ -82,7 +78,7 @@ def child(catalog: Catalog, url: str) -> Iterator[Child]:
     started = Child(url)
     yield started
     started.process.kill()
-    started.process.communicate(timeout=30)
+    started.process.communicate(30)
 
 
 #: On PostgreSQL only in the deep run.
@@ -99,10 +95,23 @@ def test_a_process_is_dead_only_if_that_is_certain(child: Child) -> None:
     child.wait_for("T")
     assert not is_dead(child.told), "it is paused, and may go on"
     child.process.kill()
-    child.wait_for("Z")
-    assert is_dead(child.told), "a zombie does nothing any more"
     child.process.wait(30)
     assert is_dead(child.told)
+
+
+def test_a_zombie_is_dead() -> None:
+    mine = this_process()
+    assert mine is not None
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        before = state_and_start(process.pid)
+        assert before is not None
+        told = " ".join((*mine.split(" ")[:3], str(process.pid), before[1]))
+        assert not is_dead(told)
+        process.kill()
+        while (now := state_and_start(process.pid)) is not None and now[0] != "Z":
+            SYSTEM_CLOCK.sleep(0.01)
+        assert now == ("Z", before[1])
+        assert is_dead(told), "it does nothing any more"
 
 
 @ON_SQLITE
@@ -141,7 +150,6 @@ def test_a_paused_leader_keeps_its_lease_until_it_runs_out_and_seals_nothing_lat
     clock.advance(60_000)
     assert isinstance(catalog.lead("t", "me", 60_000), Leadership)
     child.process.send_signal(signal.SIGCONT)
-    assert child.process.stdin is not None
     print(file=child.process.stdin, flush=True)
     assert child.line() == str(LeadershipLost("t", 1))
 
@@ -171,7 +179,7 @@ def test_what_a_killed_process_reads_and_writes_is_swept_at_once(catalog: Catalo
         assert ours not in [one.id for one in catalog.sweepable()], "this process lives"
     finally:
         child.process.kill()
-        child.process.communicate(timeout=30)
+        child.process.communicate(30)
 
 
 def test_a_lease_says_when_it_ends_in_seconds() -> None:

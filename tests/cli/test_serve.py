@@ -5,40 +5,36 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
 
+from mz_dagster.cli import main
+from tests.command_line import Started
+
 #: How many clients are idle, and how much memory each may hold, in bytes: a session, and what a query left.
 CLIENTS, MOST_EACH = 40, 400_000
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def served(folder: Path) -> Iterator[tuple[Started, str]]:
     """Yields the command at work on a project, and libpq's string that it says to connect by."""
-    command = [sys.executable, "-m", "mz_dagster.cli", "serve", "--port", "0"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            first, second = process.stdout.readline(), process.stdout.readline()
-            assert re.fullmatch(r"listening at 127\.0\.0\.1, port \d+; stop it with Ctrl-C\n", first), first
-            words = shlex.split(second)
-            passfile, psql = words[0].removeprefix("PGPASSFILE="), words[2:]
-            where = dict(zip(psql[:-1:2], psql[1::2], strict=True))
-            yield (
-                process,
-                f"host={where['-h']} port={where['-p']} user={where['-U']} dbname={psql[-1]} "
-                f"passfile='{folder / passfile}' connect_timeout=30",
-            )
-        finally:
-            process.kill()
+    with Started(main, "serve", "--port", "0", folder=folder) as process:
+        first, second = process.stdout.readline(), process.stdout.readline()
+        assert re.fullmatch(r"listening at 127\.0\.0\.1, port \d+; stop it with Ctrl-C\n", first), first
+        words = shlex.split(second)
+        passfile, psql = words[0].removeprefix("PGPASSFILE="), words[2:]
+        where = dict(zip(psql[:-1:2], psql[1::2], strict=True))
+        yield (
+            process,
+            f"host={where['-h']} port={where['-p']} user={where['-U']} dbname={psql[-1]} "
+            f"passfile='{folder / passfile}' connect_timeout=30",
+        )
 
 
-def _resident(process: subprocess.Popen[str]) -> int:
+def _resident(process: Started) -> int:
     """Returns how many bytes of memory a process has."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
     assert found is not None

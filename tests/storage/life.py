@@ -1,4 +1,4 @@
-"""The life of one collection, as a script: what the crash and race tests run in processes of its own.
+"""The life of one collection: what the crash and race tests run in processes of its own.
 
 At each tick n the collection gains the row (n, 0) and loses the row (n - WINDOW, 0), so its content at every time is
 known, whoever wrote it and however often it crashed meanwhile. All commands go on from where the catalog stands.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -137,12 +137,13 @@ def live_until(folder: Path, now: int, fail_at: str, inlining: Inlining, url: st
     Life(folder, ManualClock(now), inlining, url).live()
 
 
-def main(folder: Path, command: str, now: str, inlined_rows: str, url: str | None = None) -> None:
+def live_as_told(arguments: Sequence[str]) -> None:
+    """Carries out a command: its arguments are the folder, the command, now, how many rows are inlined, a URL."""
+    folder, command, now, inlined_rows, *others = arguments
+    url = others[0] if others else None
     inlining = Inlining(int(inlined_rows), 65_536)
-    life = Life(folder, SYSTEM_CLOCK if now == "real" else ManualClock(int(now)), inlining, url)
+    life = Life(Path(folder), SYSTEM_CLOCK if now == "real" else ManualClock(int(now)), inlining, url)
     match command:
-        case "live":
-            life.live()
         case "stop before write" | "stop before seal":
             row = life.row
             time = row.upper.only
@@ -194,7 +195,3 @@ def main(folder: Path, command: str, now: str, inlined_rows: str, url: str | Non
                         raise
                 reads += 1
                 print("read", reads, flush=True)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,23 +17,8 @@ from tests.forks import forks
 from tests.storage.leftovers import check_only_live_is_left
 from tests.storage.life import ALL_INLINED, NOTHING_INLINED, SOME_INLINED, TICKS, Life, live_until, rows_at
 
-ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_000_000
 LATER = 10_000_000
-
-
-def run(
-    folder: Path, command: str, now: int | str = EPOCH, inlining: Inlining = NOTHING_INLINED, url: str | None = None
-) -> subprocess.Popen[str]:
-    arguments = [str(folder), command, str(now), str(inlining.rows), *([] if url is None else [url])]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.storage.life", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def killed_at(folder: Path, fail_at: str, inlining: Inlining, url: str) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
 import threading
 from pathlib import Path
 
@@ -14,13 +12,22 @@ import pytest
 from mz_dagster.catalog import BatchState, CollectionRow
 from mz_dagster.clock import SYSTEM_CLOCK, ManualClock
 from mz_dagster.storage import BatchIncomplete, Inlining, LeaseLost, LocalShards, read_at, sweep
-from tests.storage.life import ALL_INLINED, NOTHING_INLINED, Life, rows_at
-from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left, run
+from tests.command_line import Started
+from tests.storage.life import ALL_INLINED, NOTHING_INLINED, Life, live_as_told, rows_at
+from tests.storage.test_crashes import EPOCH, LATER, check_nothing_is_left
 
 
-def wait_until_stopped(process: subprocess.Popen[str]) -> None:
-    _, status = os.waitpid(process.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status), f"the process ended: {process.stderr.read() if process.stderr else ''}"
+def run(
+    folder: Path, command: str, now: int | str = EPOCH, inlining: Inlining = NOTHING_INLINED, url: str | None = None
+) -> Started:
+    arguments = [str(folder), command, str(now), str(inlining.rows), *([] if url is None else [url])]
+    return Started(live_as_told, *arguments)
+
+
+def wait_until_stopped(process: Started) -> None:
+    while process.state() != "T":
+        assert process.poll() is None, f"the process ended: {process.stderr.read()}"
+        SYSTEM_CLOCK.sleep(0.01)
 
 
 @pytest.mark.parametrize("command", [pytest.param("stop before write", marks=pytest.mark.deep), "stop before seal"])
@@ -35,7 +42,7 @@ def test_a_paused_writer_whose_batch_was_swept_cannot_seal(tmp_path: Path, comma
         swept = sweep(life.catalog, life.shards)
         assert swept.batches == {life.id: (paused[0],)}
         process.send_signal(signal.SIGCONT)
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(120)
         assert out.split() == ["BatchNotWriting", "True"], errors  # and its retry, under a fresh id, was sealed
         assert life.row.upper.only == 5
         life.check()
@@ -50,7 +57,7 @@ def test_a_paused_writer_that_nobody_swept_seals(tmp_path: Path) -> None:
         process = run(tmp_path, "stop before seal", EPOCH)
         wait_until_stopped(process)
         process.send_signal(signal.SIGCONT)
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(120)
         assert out.split() == ["Sealed"], errors
         life.check()
 
@@ -84,7 +91,7 @@ def test_a_paused_reader_gets_the_right_rows_or_an_error(
             with (later := Life(tmp_path, ManualClock(LATER), inlining, url)).catalog:
                 assert later.id in sweep(later.catalog, later.shards).batches
         process.send_signal(signal.SIGCONT)
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(120)
         assert out.split() == ["BatchIncomplete" if swept else "9"], errors  # 6 insertions, 3 retractions
         life.check()
 
@@ -136,14 +143,13 @@ def test_a_frame_that_was_swept_while_used_never_passes_for_whole(tmp_path: Path
         life.check()
 
 
-def check_all_run(running: dict[int, subprocess.Popen[str]]) -> None:
+def check_all_run(running: dict[int, Started]) -> None:
     for process in running.values():
         if process.poll() is not None:
-            raise AssertionError(f"{process.args!r} ended: {process.communicate()!r}")
+            raise AssertionError(f"{process.arguments!r} ended: {process.communicate(30)!r}")
 
 
-def _take(process: subprocess.Popen[str], said: list[str]) -> None:
-    assert process.stdout is not None
+def _take(process: Started, said: list[str]) -> None:
     for line in process.stdout:
         said.append(line)
 
@@ -160,8 +166,7 @@ def test_processes_at_one_shard_agree(tmp_path: Path, pauses: int) -> None:
         reader = threading.Thread(target=lambda: _take(running[4], said), daemon=True)
         try:
             for process in running.values():
-                assert process.stdout is not None
-                assert process.stdout.readline() == "ready\n", process.stderr and process.stderr.read()
+                assert process.stdout.readline() == "ready\n", process.stderr.read()
             reader.start()
             for _ in range(pauses):
                 victim = rng.choice([n for n, command in enumerate(commands) if command != "read"])
@@ -169,7 +174,7 @@ def test_processes_at_one_shard_agree(tmp_path: Path, pauses: int) -> None:
                 SYSTEM_CLOCK.sleep(0.7)  # more than twice the leases
                 if rng.random() < 0.5:
                     running[victim].kill()
-                    running[victim].communicate(timeout=30)
+                    running[victim].communicate(30)
                     running[victim] = run(tmp_path, commands[victim], "real")
                 else:
                     running[victim].send_signal(signal.SIGCONT)
@@ -188,7 +193,7 @@ def test_processes_at_one_shard_agree(tmp_path: Path, pauses: int) -> None:
                 process.kill()
                 if process is running[4] and reader.is_alive():
                     reader.join(30)
-                outputs[n] = process.communicate(timeout=30)
+                outputs[n] = process.communicate(30)
         assert "read 3\n" in said
         assert not any("Traceback" in errors for _, errors in outputs.values()), outputs
         assert life.row.upper.only > 5, "they get on"
