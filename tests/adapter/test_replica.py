@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -23,12 +21,13 @@ from mz_dagster.adapter import Connection, Engine, Isolation, Project, Session
 from mz_dagster.adapter.engine import SecondRunner
 from mz_dagster.adapter.replica import Replica, ReplicaRunning
 from mz_dagster.catalog import CatalogBusy
+from mz_dagster.cli import main
 from mz_dagster.compute import Outcome, StepLost, Stepper
 from mz_dagster.compute.step.advance import Advance
 from mz_dagster.compute.step.graph import Node
 from mz_dagster.errors import OperationalError
 from tests.adapter.test_serial_order import project_for_races
-from tests.command_line import mz_dagster
+from tests.command_line import Started, mz_dagster
 
 TIMELINE = "default"
 
@@ -328,25 +327,13 @@ def race(sparkless: Connection, rng: random.Random) -> None:
         assert row.failure is None
 
 
-@contextmanager
-def process(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """Runs `mz-dagster replica` until the block ends."""
-    command = [sys.executable, "-m", "mz_dagster.cli", "--project", str(folder), "replica", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as started:
-        try:
-            yield started
-        finally:
-            started.kill()
-
-
 def test_a_process_that_is_one_comes_computes_and_goes(tmp_path: Path) -> None:
     (tmp_path / "mz.toml").write_text("")
     with Engine(Project.load(tmp_path)) as engine:
         session = Session(engine)
         session.execute("CREATE TABLE t (a integer)")
         session.execute("INSERT INTO t VALUES (1), (2)")
-        with process(tmp_path, "big", "--engine", "local") as first:
-            assert first.stdout is not None
+        with Started(main, "--project", str(tmp_path), "replica", "big", "--engine", "local") as first:
             assert first.stdout.readline() == 'replica "big" is there\n'
             assert rows(session, "SELECT name, engine FROM mz_replicas") == Counter([("big", "local")])
             # An object that nobody else steps: what is applied from files, for example.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -38,8 +36,7 @@ from mz_dagster.formalism import EPOCH_MS, Antichain
 from mz_dagster.version import __version__
 from tests.catalog.connected import connected
 from tests.catalog.older import take_back
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.command_line import Started, script
 
 OPEN = """
 import sys
@@ -200,15 +197,11 @@ def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.deep)])
 def test_processes_share_one_oracle_from_the_first_moment(url: str, processes: int) -> None:
-    command = [sys.executable, "-c", OPEN, url]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
-        for _ in range(processes)
-    ]
+    running = [Started(script, OPEN, url) for _ in range(processes)]
     outputs = []
     for process in running:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
+        out, err = process.communicate(120)
+        assert process.poll() == 0, err
         outputs.append(out.split())
     assert len({lines[-1] for lines in outputs}) == 1
     times = [int(one) for lines in outputs for one in lines[:-1]]

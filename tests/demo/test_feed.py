@@ -7,8 +7,7 @@ import datetime as dt
 import importlib.util
 import json
 import os
-import subprocess
-import sys
+import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ import pytest
 from sensors import feed
 from sensors.feed import Feed, FeedError, clock_ms, files_of_day
 from tests.demo.reference import Reference
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.forks import forks
 
 
 def tree(landing: Path) -> dict[str, bytes]:
@@ -64,22 +62,30 @@ def test_day_dropped_again_after_a_crash_is_the_same(ten_days: Path, tmp_path: P
     assert {name: data for name, data in tree(tmp_path).items() if name != "clock"}.items() <= ten.items()
 
 
+def advance_until_killed(landing: Path, after: int) -> None:
+    """Drops a day, and is killed when it has put so many files in their places."""
+    real, left = os.replace, after
+
+    def replace(*paths: Path) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(*paths)
+
+    os.replace = replace  # type: ignore[assignment]
+    Feed(landing).advance()
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("after", [7, *(pytest.param(n, marks=pytest.mark.deep) for n in (0, 3))])
 def test_killed_feed_never_shows_the_clock_before_the_files(ten_days: Path, tmp_path: Path, after: int) -> None:
-    script = "import os, sys, pathlib, sensors.feed as f\nreal, left = os.replace, [int(sys.argv[2])]\n" + (
-        "def replace(*paths):\n"
-        "    left[0] -= 1\n"
-        "    if left[0] < 0: os.kill(os.getpid(), 9)\n"
-        "    real(*paths)\n"
-        "f.os.replace = replace\n"
-        "f.Feed(pathlib.Path(sys.argv[1])).advance()\n"
-    )
     ten = tree(ten_days)
     landing = tmp_path / "landing"
-    arguments = [sys.executable, "-c", script, str(landing), str(after)]
-    killed = subprocess.run(arguments, cwd=ROOT, timeout=120, check=False)
-    assert killed.returncode == -9
+    process = forks().Process(target=advance_until_killed, args=(landing, after))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
     found = {name: data for name, data in tree(landing).items() if not Path(name).name.startswith(".")}
     assert len(found) == after
     assert "clock" not in found
