@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections import Counter
@@ -30,6 +29,7 @@ from mz_dagster.storage.ownership import ShardsElsewhere
 from mz_dagster.storage.spark import SparkConfig
 from tests.cli.raw_catalog import url_of
 from tests.cli.small_project import Contents, contents, follow, land, make_project, write
+from tests.command_line import python
 from tests.postgres_server import Postgres
 from tests.storage.power import PowerCut
 
@@ -301,15 +301,7 @@ else:
 
 def killed(*arguments: str) -> bool:
     """Runs a backup or a restore in a process that kills itself at the nth file; returns whether it got so far."""
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = python(KILLED, ROOT, *arguments)
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode != 0
 
