@@ -29,7 +29,7 @@ from mz_dagster.plan.representations import representation_of
 from mz_dagster.plan.resolver import Resolver
 from mz_dagster.scalars.scalar import Scalar
 from mz_dagster.scalars.types import RelationType
-from mz_dagster.scalars.values import Interval, to_stored
+from mz_dagster.scalars.values import Interval, all_to_stored
 from mz_dagster.sql import TableConstraints
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import (
@@ -105,7 +105,7 @@ class Enforcement:
         for place, scalar in self._computed().items() if rows else ():
             values = stored_values(scalar, rows)
             if values is None:
-                cells = [to_stored(one, scalar.type) for one in _read_values(scalar, self.columns, rows, read)]
+                cells = all_to_stored(_read_values(scalar, self.columns, rows, read), scalar.type)
                 values = pa.chunked_array([pa.array(cells, arrow_type(scalar.type))])
             found = found.with_column(place, values)
         return found

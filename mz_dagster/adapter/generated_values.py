@@ -16,7 +16,7 @@ from mz_dagster.plan.sequence import SequenceDefinition
 from mz_dagster.plan.transform.fold_constants import fold_scalar
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import Column
-from mz_dagster.scalars.values import to_stored
+from mz_dagster.scalars.values import all_to_stored
 from mz_dagster.sql.circumstances import Circumstances
 from mz_dagster.sql.constraints import bind_defaults
 from mz_dagster.sql.errors import UnsupportedForm
@@ -95,7 +95,7 @@ class GeneratedValues:
         for place in places if rows else ():
             column = self.table.relation_type.columns[place]
             if column.name in self.columns:
-                cells = [to_stored(one, column.type) for one in self._values(column, len(rows))]
+                cells = all_to_stored(self._values(column, len(rows)), column.type)
                 rows = rows.with_column(place, pa.array(cells, arrow_type(column.type)))
         return rows
 

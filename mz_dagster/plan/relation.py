@@ -38,8 +38,9 @@ class Constant:
     relation_type: RelationType
 
     def __post_init__(self) -> None:
+        types = [column.type for column in self.relation_type.columns]
         for row in self.rows:
-            if tuple(cell.type for cell in row) != tuple(column.type for column in self.relation_type.columns):
+            if [cell.type for cell in row] != types:
                 raise ValueError("a constant row does not fit its columns")
 
 

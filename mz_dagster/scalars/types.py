@@ -42,6 +42,9 @@ class Kind(Enum):
     DIMENSIONED = "array of dimensions"
     ENUM = "enum"
 
+    # That of `Enum` is of the name, and written in Python: types, and so plans, are hashed and looked up all the time.
+    __hash__ = object.__hash__
+
 
 #: The kinds that may have a modifier.
 _MODIFIED = frozenset({Kind.NUMERIC, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIME, Kind.TIMETZ, Kind.INTERVAL})

@@ -24,7 +24,7 @@ kinds only:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -33,6 +33,11 @@ from mz_dagster.scalars.infinity import Infinity, infinity_of
 from mz_dagster.scalars.types import Kind, ScalarType
 
 _SECOND = 1_000_000
+#: The kinds whose stored form is the Python form.
+_STORED_AS_IT_IS = frozenset({
+    Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.UNCONSTRAINED, Kind.TEXT,
+    Kind.MZ_TIMESTAMP, Kind.BYTEA, Kind.JSON, Kind.JSONB, Kind.VARCHAR,
+})  # fmt: skip
 _EPOCHS = {Kind.TIMESTAMP: datetime(1970, 1, 1), Kind.TIMESTAMPTZ: datetime(1970, 1, 1, tzinfo=UTC)}
 
 
@@ -162,8 +167,8 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
         >>> to_stored(time(0, 0, 1), TIME), to_stored(Interval(1, 2, 3), INTERVAL)
         (1000000, {'months': 1, 'days': 2, 'microseconds': 3})
     """
-    if value is None:
-        return None
+    if value is None or type_.kind in _STORED_AS_IT_IS:
+        return value
     match type_.kind:
         case Kind.DATE | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             return value.stored(type_.kind) if isinstance(value, Infinity) else value
@@ -185,9 +190,20 @@ def to_stored(value: Any, type_: ScalarType) -> Any:
             return {f"f{i}": to_stored(cell, one) for i, (cell, (_, one)) in enumerate(cells, 1)}
         case Kind.ARRAY:
             assert type_.element is not None
-            return [to_stored(one, type_.element) for one in value]
+            return all_to_stored(value, type_.element)
         case _:
-            return value
+            raise AssertionError(type_)
+
+
+def all_to_stored(values: Iterable[Any], type_: ScalarType) -> list[Any]:
+    """Returns the stored forms of the Python forms of many cells of one type.
+
+    Example:
+        >>> from mz_dagster.scalars.types import INT4, TIME
+        >>> all_to_stored([time(0, 0, 1), None], TIME), all_to_stored([1, None], INT4)
+        ([1000000, None], [1, None])
+    """
+    return list(values) if type_.kind in _STORED_AS_IT_IS else [to_stored(one, type_) for one in values]
 
 
 def from_stored(value: Any, type_: ScalarType) -> Any:

@@ -310,11 +310,16 @@ def _with_span(parser: Any, parse: Any, *args: Any, **kwargs: Any) -> Any:
 def _spanned(name: str) -> Any:
     original = getattr(_Parser, name)
 
+    # A dozen of these are nested in each operand: it looks around as little as it can.
     def parse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # A left operand that is handed in stands before the current token: the span would lie.
-        if any(isinstance(one, exp.Expr) for one in (*args, *kwargs.values())):
-            return original(self, *args, **kwargs)
-        return _with_span(self, original.__get__(self), *args, **kwargs)
+        before, first = self._index, self._curr
+        node = original(self, *args, **kwargs)
+        if self._index > before and isinstance(node, exp.Expr) and first and "span" not in node.meta:
+            # A left operand that is handed in stands before the current token: the span would lie.
+            if any(isinstance(one, exp.Expr) for one in (*args, *kwargs.values())):
+                return node
+            node.meta["span"] = (first.start, self._prev.end + 1)
+        return node
 
     return parse
 

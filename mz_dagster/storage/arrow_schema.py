@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from mz_dagster.object_cache import cached_by_object
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.scalars.values import to_stored
+from mz_dagster.scalars.values import all_to_stored
 from mz_dagster.storage.shards import DIFF, ERROR, TIME, UPDATE_COLUMNS
 
 _TYPES: dict[Kind, pa.DataType] = {
@@ -106,7 +106,7 @@ def update_table(
     """
     schema = update_schema(columns)
     data = [
-        pa.array([to_stored(one[0][position], column.type) for one in updates], schema.field(position).type)
+        pa.array(all_to_stored((one[0][position] for one in updates), column.type), schema.field(position).type)
         for position, column in enumerate(columns)
     ]
     rest = [

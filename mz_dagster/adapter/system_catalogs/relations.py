@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,14 +116,7 @@ class SystemRelation:
         told = {name for cells in rows for name in cells}
         always: Cells = {"tableoid": self.object_id}
         varying = [one for one in columns if one.name in told]
-        usual = [usual_value(one) for one in varying]
-        literals = tuple(
-            tuple(
-                Literal(_stored(cells.get(one.name, other), one.type), one.type)
-                for one, other in zip(varying, usual, strict=True)
-            )
-            for cells in rows
-        )
+        literals = tuple(zip(*(_literals(one, rows) for one in varying), strict=True)) if varying else ((),) * len(rows)
         found: Relation = Constant(literals, RelationType(tuple(varying)))
         same = [one for one in columns if one.name not in told]
         if not same:
@@ -139,6 +132,20 @@ def usual_value(column: Column) -> Value:
     if column.nullable:
         return None
     return () if column.type.array_element is not None else _USUAL[column.type]
+
+
+def _literals(column: Column, rows: Sequence[Cells]) -> list[Literal]:
+    """Returns the cells of a column: a value that many rows have is one literal."""
+    name, type_, usual = column.name, column.type, usual_value(column)
+    made: dict[Value, Literal] = {}
+    found = []
+    for cells in rows:
+        value = cells.get(name, usual)
+        literal = made.get(value)
+        if literal is None:
+            literal = made[value] = Literal(_stored(value, type_), type_)
+        found.append(literal)
+    return found
 
 
 def _stored(value: Value, type_: ScalarType) -> Value:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mz_dagster.scalars.scalar import Literal, Value
 from mz_dagster.scalars.types import Column, Kind, ScalarType
-from mz_dagster.scalars.values import from_stored, to_stored
+from mz_dagster.scalars.values import all_to_stored, from_stored, to_stored
 from mz_dagster.storage.arrow_schema import arrow_type, update_schema
 from mz_dagster.storage.plain_cells import moments_as_numbers
 
@@ -54,7 +54,7 @@ class StoredRows(Sequence[Row]):
         cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
         return cls.of(
             [
-                pa.array([to_stored(one, column.type) for one in own], arrow_type(column.type))
+                pa.array(all_to_stored(own, column.type), arrow_type(column.type))
                 for own, column in zip(cells, columns, strict=True)
             ],
             columns,
