@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import signal
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
