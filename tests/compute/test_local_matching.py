@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,15 @@ def test_rows_are_in_order_and_numbered_as_numpy_has_them(rows: int) -> None:
         assert firsts(columns[0]).tolist() == places.tolist()
 
 
+def met(pairs: Sequence[tuple[list[Any], list[Any]]]) -> tuple[list[int], list[int]]:
+    """Returns the rows that meet, one list for each side, by a dictionary."""
+    by_key = defaultdict(list)
+    for place, key in enumerate(zip(*(other for _, other in pairs), strict=True)):
+        by_key[key].append(place)
+    places = [by_key.get(key, []) for key in zip(*(one for one, _ in pairs), strict=True)]
+    return [row for row, found in enumerate(places) for _ in found], list(chain.from_iterable(places))
+
+
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("rows", [0, 1, 7, 600])
 def test_keys_in_order_are_met_as_others(name: str, rows: int) -> None:
@@ -58,10 +68,7 @@ def test_keys_in_order_are_met_as_others(name: str, rows: int) -> None:
             assert keys is not None
             found = sorted_matches(looked_up, keys, 10**6)
             assert found is not None
-            wanted = [
-                (i, k) for i, one in enumerate(asked.tolist()) for k, key in enumerate(own.tolist()) if one == key
-            ]
-            assert list(zip(*(one.tolist() for one in found), strict=True)) == wanted
+            assert tuple(one.tolist() for one in found) == met([(asked.tolist(), own.tolist())])
 
 
 #: Types of columns, and what cell of one an integer stands for.
@@ -99,15 +106,6 @@ def test_values_of_a_column_are_numbered_and_coded_in_their_order(name: str, row
             assert (decoded.to_pylist(), decoded.type) == (cells, type_)
 
 
-def met(pairs: Sequence[tuple[list[Any], list[Any]]]) -> list[tuple[int, int]]:
-    """Returns the pairs of rows that meet, by a dictionary."""
-    by_key = defaultdict(list)
-    for place, key in enumerate(zip(*(other for _, other in pairs), strict=True)):
-        by_key[key].append(place)
-    asked = zip(*(one for one, _ in pairs), strict=True)
-    return [(row, place) for row, key in enumerate(asked) for place in by_key.get(key, [])]
-
-
 @pytest.mark.parametrize("sizes", [(3, 0), (0, 3), (7, 900), (600, 2500), (2500, 600)])
 @pytest.mark.parametrize("names", [*((name,) for name in DRAWN), ("close", "far"), ("narrow", "few"), ("far", "nulls")])
 def test_the_rows_that_meet_are_those_of_equal_keys(names: tuple[str, ...], sizes: tuple[int, int]) -> None:
@@ -120,8 +118,8 @@ def test_the_rows_that_meet_are_those_of_equal_keys(names: tuple[str, ...], size
             values = pa.array([one or None for one in values.to_pylist()], pa.int64())
         pairs.append((pa.chunked_array([values[:left]]), pa.chunked_array([values[left:]])))
     wanted = met([(one.to_pylist(), other.to_pylist()) for one, other in pairs])
-    found = matches(pairs, left, right, len(wanted))
-    assert list(zip(*(one.tolist() for one in found), strict=True)) == wanted
-    if wanted:
+    found = matches(pairs, left, right, count := len(wanted[0]))
+    assert tuple(one.tolist() for one in found) == wanted
+    if count:
         with pytest.raises(TooManyMade):
-            matches(pairs, left, right, len(wanted) - 1)
+            matches(pairs, left, right, count - 1)
