@@ -30,7 +30,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, bindparam, create_engine, event, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Select, bindparam, create_engine, event, select, update
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import OperationalError as UnreachableDatabase
@@ -303,6 +303,29 @@ def in_portions(rows: Iterable[Any]) -> Iterator[list[Any]]:
     every = list(rows)
     for start in range(0, len(every), PORTION):
         yield every[start : start + PORTION]
+
+
+class RowsOf:
+    """A query of the rows that have one of some ids in a column, built once.
+
+    Of a single one, as most are asked for, it is an equation, which costs half of what a list does.
+
+    Args:
+        query: What is asked of the rows.
+        column: The column.
+    """
+
+    def __init__(self, query: Select[Any], column: ColumnElement[Any]) -> None:
+        self._of_one = query.where(column == bindparam("wanted"))
+        self._of_some = query.where(column.in_(bindparam("wanted", expanding=True)))
+
+    def rows(self, connection: Connection, ids: Iterable[Any]) -> list[Any]:
+        """Returns the rows; no statement names more than `PORTION` ids."""
+        found: list[Any] = []
+        for portion in in_portions(ids):
+            statement, wanted = (self._of_one, portion[0]) if len(portion) == 1 else (self._of_some, portion)
+            found += connection.execute(statement, {"wanted": wanted}).all()
+        return found
 
 
 def next_ids(connection: Connection, counter: str, number: int) -> range:

@@ -26,7 +26,7 @@ from sqlalchemy import Connection, bindparam, delete, or_, select, update
 
 from mz_dagster.catalog.codec import LATTICES, columns_of, frontier_of, frontier_text, keys_of, shapes_of
 from mz_dagster.catalog.contents import Contents
-from mz_dagster.catalog.database import Transactions, recalled
+from mz_dagster.catalog.database import RowsOf, Transactions, recalled
 from mz_dagster.catalog.errors import CatalogDamaged, UnknownObject, UpperBeyondInput
 from mz_dagster.catalog.rows import BatchState, CollectionRow
 from mz_dagster.catalog.schema import BATCH, CAPABILITY, COLLECTION, HOLD, NAME, OBJECT, TIMELINE, TOMBSTONE
@@ -50,13 +50,12 @@ def collections_query() -> Any:
 
 #: Built once: building a statement takes longer than running it.
 _COLLECTION = collections_query().where(COLLECTION.c.id == bindparam("wanted"))
-_FRONTIERS = (
+_FRONTIERS = RowsOf(
     select(
         *(COLLECTION.c[name] for name in ("id", "since", "upper", "live_batches", "live_rows", "live_digest")),
         TIMELINE.c.lattice,
-    )
-    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-    .where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
+    ).outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline),
+    COLLECTION.c.id,
 )
 _BURIED = (
     select(TOMBSTONE.c.id, TOMBSTONE.c.timeline, TOMBSTONE.c.shard, TIMELINE.c.lattice)
@@ -65,11 +64,11 @@ _BURIED = (
 )
 _COLLECTIONS = collections_query().order_by(OBJECT.c.sequence)
 _UNDROPPED = _COLLECTIONS.where(OBJECT.c.dropped.is_(False))
-_INPUTS = (
+_INPUTS = RowsOf(
     select(HOLD.c.output, HOLD.c.input, COLLECTION.c.upper, TIMELINE.c.lattice)
     .join(COLLECTION, COLLECTION.c.id == HOLD.c.input)
-    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-    .where(HOLD.c.output.in_(bindparam("wanted", expanding=True)))
+    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline),
+    HOLD.c.output,
 )
 _KIND = select(OBJECT.c.kind).where(OBJECT.c.id == bindparam("wanted"))
 _KIND_OF_DROPPED = _KIND.where(OBJECT.c.dropped.is_(True))
@@ -129,7 +128,7 @@ def summed_frontiers(
     """Returns since, upper and the sums of the live batches of those of the collections that exist."""
     found = {}
     wanted = list(ids)
-    for row in connection.execute(_FRONTIERS, {"wanted": wanted}):
+    for row in _FRONTIERS.rows(connection, wanted):
         lattice = row_lattice(row)
         contents = Contents(row.live_batches, row.live_rows, row.live_digest)
         found[GlobalId(row.id)] = frontier_of(lattice, row.since), frontier_of(lattice, row.upper), contents
@@ -293,7 +292,7 @@ def check_inputs(connection: Connection, uppers: Mapping[GlobalId, Antichain[int
         UpperBeyondInput: One of these would be.
     """
     passed = set()  # most have come as far as most others
-    for row in connection.execute(_INPUTS, {"wanted": list(uppers)}):
+    for row in _INPUTS.rows(connection, uppers):
         asked = uppers[row.output], row.lattice, row.upper
         if asked in passed:
             continue

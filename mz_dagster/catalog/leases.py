@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from mz_dagster.catalog.batches import batch_of, batch_order
 from mz_dagster.catalog.capabilities import needing_read, validated
 from mz_dagster.catalog.contents import Contents, check_list
-from mz_dagster.catalog.database import BatchLists, Transactions, next_ids, recalled
+from mz_dagster.catalog.database import BatchLists, RowsOf, Transactions, next_ids, recalled
 from mz_dagster.catalog.errors import UnknownLease, UnknownObject, WrongRight
 from mz_dagster.catalog.frontiers import summed_frontiers
 from mz_dagster.catalog.lease_liveness import end_lease, is_intact
@@ -28,9 +28,7 @@ from mz_dagster.liveness import this_process
 #: Built once: building a statement takes longer than running it.
 _LEASE = insert(LEASE)
 _LIST = insert(LEASED_BATCH)
-_LIVE = select(BATCH).where(
-    BATCH.c.collection.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.LIVE.value
-)
+_LIVE = RowsOf(select(BATCH).where(BATCH.c.state == BatchState.LIVE.value), BATCH.c.collection)
 
 
 class Leases(Transactions):
@@ -138,9 +136,8 @@ def live_lists(
     kept = {id: known.get(id) for id in found}
     listed = {id: one[1] for id, one in kept.items() if one is not None and one[0] == found[id][2]}
     rows: dict[GlobalId, list[Any]] = {id: [] for id in found if id not in listed}
-    if rows:
-        for row in connection.execute(_LIVE, {"wanted": list(rows)}):
-            rows[GlobalId(row.collection)].append(row)
+    for row in _LIVE.rows(connection, rows):
+        rows[GlobalId(row.collection)].append(row)
     for id, of_one in rows.items():
         since, _, said = found[id]
         check_list(id, said, of_one)

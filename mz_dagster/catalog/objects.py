@@ -33,7 +33,7 @@ from mz_dagster.catalog.codec import (
     shapes_of,
     shapes_text,
 )
-from mz_dagster.catalog.database import Transactions, in_portions, next_ids, recalled
+from mz_dagster.catalog.database import RowsOf, Transactions, next_ids, recalled
 from mz_dagster.catalog.errors import (
     NameTaken,
     Redefined,
@@ -65,7 +65,7 @@ from mz_dagster.catalog.rows import (
 from mz_dagster.catalog.schema import COLLECTION, DEPENDENCY, HOLD, NAME, OBJECT, WRITER
 from mz_dagster.catalog.sequences import alter_sequences, create_sequences, hand_over_sequences, numbers_of
 from mz_dagster.catalog.shapes import ADDED_AT, bound_shapes
-from mz_dagster.catalog.stored_objects import dependencies_of, dependencies_of_one, object_of, objects_query
+from mz_dagster.catalog.stored_objects import dependencies_of, object_of, objects_query
 from mz_dagster.catalog.takeover import Takeover, check_as_looked, without_privileges
 from mz_dagster.catalog.ticks import last_gain
 from mz_dagster.catalog.timelines import lattice_of
@@ -75,8 +75,7 @@ from mz_dagster.formalism import Antichain, GlobalId
 #: Built once: building a statement takes longer than running it.
 _ID_OF = select(NAME.c.object).where(NAME.c.name == bindparam("called"))
 _NAMED = objects_query().where(NAME.c.name == bindparam("called"))
-_OBJECT = objects_query().where(OBJECT.c.id == bindparam("wanted"))
-_OBJECTS = objects_query().where(OBJECT.c.id.in_(bindparam("wanted", expanding=True)))
+_OBJECTS = RowsOf(objects_query(), OBJECT.c.id)
 _ALL_OBJECTS = objects_query().order_by(OBJECT.c.sequence)
 _UNDROPPED = _ALL_OBJECTS.where(OBJECT.c.dropped.is_(False))
 _INDEXES_ON = _UNDROPPED.where(
@@ -92,10 +91,7 @@ _ENTRIES = (
     .where(OBJECT.c.dropped.is_(False))
     .order_by(OBJECT.c.sequence)
 )
-_STORED = select(COLLECTION.c.id).where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
-_TIMELINES = select(COLLECTION.c.id, COLLECTION.c.timeline).where(
-    COLLECTION.c.id.in_(bindparam("wanted", expanding=True))
-)
+_TIMELINES = RowsOf(select(COLLECTION.c.id, COLLECTION.c.timeline), COLLECTION.c.id)
 _DEPEND = insert(DEPENDENCY)
 _HOLD = insert(HOLD)
 _LET_GO = delete(HOLD).where(HOLD.c.output == bindparam("the_id"))
@@ -264,7 +260,7 @@ class Objects(Transactions):
         with self._database.read() as connection:
             row = connection.execute(_NAMED, {"called": name}).one_or_none()
             if row is not None:
-                return object_of(row, dependencies_of_one(connection, row.id))
+                return _with_dependencies(connection, row)
             id = _id_of(connection, name)
             return None if id is None else _object(connection, id)
 
@@ -579,7 +575,7 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
         return
     ends = {one for edge in edges for one in edge}
     known = frontiers(connection, ends)
-    timelines = {row.id: row.timeline for row in connection.execute(_TIMELINES, {"wanted": list(ends)})}
+    timelines = {row.id: row.timeline for row in _TIMELINES.rows(connection, ends)}
     for output, input in sorted(edges):
         # Two timelines may count alike, and their times never compare all the same. Constants are of none.
         if timelines[input] not in (None, timelines[output]):
@@ -597,8 +593,7 @@ def _hold_inputs(connection: Connection, ids: Sequence[GlobalId], new: Sequence[
 
 def _stored(connection: Connection, ids: Collection[GlobalId]) -> set[GlobalId]:
     """Returns which of some objects have collections."""
-    portions = in_portions(sorted(ids))
-    return {id for one in portions for id in connection.execute(_STORED, {"wanted": one}).scalars()}
+    return {GlobalId(row.id) for row in _TIMELINES.rows(connection, ids)}
 
 
 def drop_rows(connection: Connection, ids: Iterable[GlobalId], now: int) -> None:
@@ -753,19 +748,22 @@ def _id_of(connection: Connection, name: str) -> GlobalId | None:
 
 
 def _object(connection: Connection, id: GlobalId) -> ObjectRow:
-    row = connection.execute(_OBJECT, {"wanted": id}).one_or_none()
-    if row is None:
+    rows = _OBJECTS.rows(connection, [id])
+    if not rows:
         if is_buried(connection, id):
             raise UnknownObject(id, dropped=True)
         check_absent(connection, id)
         raise UnknownObject(id)
-    return object_of(row, dependencies_of_one(connection, id))
+    return _with_dependencies(connection, rows[0])
+
+
+def _with_dependencies(connection: Connection, row: Any) -> ObjectRow:
+    return object_of(row, dependencies_of(connection, [row.id]).get(GlobalId(row.id), {}))
 
 
 def _objects(connection: Connection, ids: Sequence[GlobalId]) -> tuple[ObjectRow, ...]:
     """Returns objects that are there, in the order of the ids."""
-    portions = in_portions(sorted(ids))
-    rows = [row for one in portions for row in connection.execute(_OBJECTS, {"wanted": one})]
+    rows = _OBJECTS.rows(connection, ids)
     depends = dependencies_of(connection, ids)
     found = {GlobalId(row.id): object_of(row, depends.get(GlobalId(row.id), {})) for row in rows}
     return tuple(found[id] for id in ids)

@@ -22,6 +22,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from mz_dagster.catalog.codec import frontier_of
+from mz_dagster.catalog.database import RowsOf
 from mz_dagster.catalog.frontiers import row_lattice
 from mz_dagster.catalog.references import number_of_references
 from mz_dagster.catalog.rows import BatchState, ReadSet, Seal
@@ -29,7 +30,7 @@ from mz_dagster.catalog.schema import BATCH, BOUND, COLLECTION, HOLD, OBJECT, TI
 from mz_dagster.formalism import Antichain, GlobalId
 
 #: Built once: every write that reads asks these, and building them takes longer than running them.
-_COLLECTIONS = (
+_COLLECTIONS = RowsOf(
     select(
         COLLECTION.c.id,
         COLLECTION.c.upper,
@@ -39,12 +40,13 @@ _COLLECTIONS = (
         TIMELINE.c.lattice,
     )
     .join(OBJECT, OBJECT.c.id == COLLECTION.c.id)
-    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline)
-    .where(COLLECTION.c.id.in_(bindparam("wanted", expanding=True)))
+    .outerjoin(TIMELINE, TIMELINE.c.name == COLLECTION.c.timeline),
+    COLLECTION.c.id,
 )
-_INPUTS = select(HOLD.c.input).where(HOLD.c.output.in_(bindparam("wanted", expanding=True)))
-_BATCHES = select(BATCH.c.collection, BATCH.c.lower, BATCH.c.upper).where(
-    BATCH.c.collection.in_(bindparam("wanted", expanding=True)), BATCH.c.state == BatchState.LIVE.value
+_INPUTS = RowsOf(select(HOLD.c.input), HOLD.c.output)
+_BATCHES = RowsOf(
+    select(BATCH.c.collection, BATCH.c.lower, BATCH.c.upper).where(BATCH.c.state == BatchState.LIVE.value),
+    BATCH.c.collection,
 )
 _BOUND = (
     select(BOUND.c.source)
@@ -62,8 +64,7 @@ Rows = Mapping[GlobalId, Any]
 
 def rows_of(connection: Connection, collections: Iterable[GlobalId]) -> Rows:
     """Returns the rows of those of the collections that are there, with what their objects are and their lattices."""
-    found = connection.execute(_COLLECTIONS, {"wanted": list(collections)}).all()
-    return {GlobalId(row.id): row for row in found}
+    return {GlobalId(row.id): row for row in _COLLECTIONS.rows(connection, collections)}
 
 
 def with_inputs(connection: Connection, collections: Iterable[GlobalId]) -> Rows:
@@ -74,8 +75,7 @@ def with_inputs(connection: Connection, collections: Iterable[GlobalId]) -> Rows
         found = rows_of(connection, wanted)
         rows |= found
         computed = [id for id, row in found.items() if row.kind not in ("table", "source")]
-        inputs = connection.execute(_INPUTS, {"wanted": computed}).scalars() if computed else ()
-        wanted = set(map(GlobalId, inputs)) - rows.keys()
+        wanted = {GlobalId(row.input) for row in _INPUTS.rows(connection, computed)} - rows.keys()
     return rows
 
 
@@ -99,7 +99,7 @@ def first_changed(connection: Connection, rows: Rows, reads: ReadSet, time: int)
         is_due = row.next_due is not None and row.next_due <= time
         if is_due or (row.kind == "collection" and _upper(row).less_equal(time)):
             return id
-    for batch in connection.execute(_BATCHES, {"wanted": list(rows)}):
+    for batch in _BATCHES.rows(connection, rows):
         lattice = row_lattice(rows[batch.collection])
         lower, upper = frontier_of(lattice, batch.lower), frontier_of(lattice, batch.upper)
         if lower.less_equal(time) and not upper.less_equal(reads.time + 1):

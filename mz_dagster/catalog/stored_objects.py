@@ -6,20 +6,17 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from mz_dagster.catalog.codec import columns_of, keys_of, shapes_of
-from mz_dagster.catalog.database import in_portions
+from mz_dagster.catalog.database import RowsOf
 from mz_dagster.catalog.rows import ObjectRow
 from mz_dagster.catalog.schema import DEPENDENCY, NAME, OBJECT
 from mz_dagster.formalism import GlobalId
 
 #: Built once: building a statement takes longer than running it.
 _DEPENDENCIES = select(DEPENDENCY.c.dependant, DEPENDENCY.c.name, DEPENDENCY.c.dependency)
-_DEPENDENCIES_OF_ONE = select(DEPENDENCY.c.name, DEPENDENCY.c.dependency).where(
-    DEPENDENCY.c.dependant == bindparam("wanted")
-)
-_DEPENDENCIES_OF_SOME = _DEPENDENCIES.where(DEPENDENCY.c.dependant.in_(bindparam("wanted", expanding=True)))
+_DEPENDENCIES_OF = RowsOf(_DEPENDENCIES, DEPENDENCY.c.dependant)
 
 
 def objects_query() -> Any:
@@ -32,21 +29,13 @@ def dependencies_of(
 ) -> dict[GlobalId, dict[str, GlobalId]]:
     """Returns what some objects, or all, depend on directly, by the names used; nothing of one that depends on none."""
     found: dict[GlobalId, dict[str, GlobalId]] = {}
-    if ids is None:
-        rows = connection.execute(_DEPENDENCIES).all()
-    else:
-        portions = in_portions(sorted(ids))
-        rows = [row for one in portions for row in connection.execute(_DEPENDENCIES_OF_SOME, {"wanted": one})]
+    rows: Iterable[Any] = (
+        connection.execute(_DEPENDENCIES).all() if ids is None else _DEPENDENCIES_OF.rows(connection, sorted(ids))
+    )
     # Sorted here, because databases differ in how they order text.
     for dependant, name, dependency in sorted(map(tuple, rows)):
         found.setdefault(GlobalId(dependant), {})[name] = GlobalId(dependency)
     return found
-
-
-def dependencies_of_one(connection: Connection, id: GlobalId) -> dict[str, GlobalId]:
-    """Returns what an object depends on directly, by the names used."""
-    rows = connection.execute(_DEPENDENCIES_OF_ONE, {"wanted": id}).all()
-    return {name: GlobalId(dependency) for name, dependency in sorted(map(tuple, rows))}
 
 
 def object_of(row: Any, dependencies: Mapping[str, GlobalId]) -> ObjectRow:
