@@ -127,15 +127,17 @@ class _Written:
     def append(self, write: PendingWrite) -> None:
         """Adds a write behind those that there are."""
         if write.of.restarts:
-            _ = self.numbers  # none of those that were undone is left
             self._restarts.append((len(self.writes), {}))
         self.writes.append(write)
+
+    def undo_behind(self, count: int) -> None:
+        """Forgets all writes but the first so many."""
+        del self.writes[count:]
+        self._restarts = [one for one in self._restarts if one[0] < count]
 
     @property
     def numbers(self) -> dict[str, int | None] | None:
         """The last numbers of sequences since a write that lets them begin anew, by columns; None without one."""
-        while self._restarts and self._restarts[-1][0] >= len(self.writes):  # a savepoint was rolled back to
-            self._restarts.pop()
         return self._restarts[-1][1] if self._restarts else None
 
     def frame(self, time: int) -> pa.Table:
@@ -661,7 +663,7 @@ class Transaction:
         saved = self._savepoints[place]
         del self._savepoints[place + 1 :]
         for id, one in self._written.items():
-            del one.writes[saved.written.get(id, 0) :]
+            one.undo_behind(saved.written.get(id, 0))
             self._in_memory.pop(id, None)
         self.defined.restore(saved.defined)
         self.constraints = saved.constraints.saved()

@@ -474,6 +474,7 @@ ANEW = (
     "INSERT INTO t (a) VALUES (6)",
     "TABLE t",
     "ROLLBACK TO one",
+    "INSERT INTO t VALUES (10, 6)",
     "SELECT nextval('t_id_seq')",
     "INSERT INTO t (a) VALUES (7)",
     "SELECT setval('t_id_seq', 20)",

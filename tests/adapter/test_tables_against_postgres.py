@@ -332,6 +332,6 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_tables_are_made_and_changed_as_in_postgres(
-    theirs: psycopg.Connection[Any], evaluated: Connection, script: str
+    theirs: psycopg.Connection[Any], sparkless: Connection, script: str
 ) -> None:
-    compare(evaluated, theirs, SCRIPTS[script])
+    compare(sparkless, theirs, SCRIPTS[script])
