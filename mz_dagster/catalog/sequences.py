@@ -126,7 +126,6 @@ def alter_sequences(
 
 def restart_sequences(connection: Connection, table: GlobalId, numbers: Mapping[str, int | None]) -> None:
     """Lets all sequences of a table begin anew, or go on behind what they have handed out since, by columns."""
-    own = SEQUENCE.c.object == table
-    connection.execute(update(SEQUENCE).where(own).values(last=None))
+    connection.execute(update(SEQUENCE).where(SEQUENCE.c.object == table).values(last=None))
     for column, last in numbers.items():
-        connection.execute(update(SEQUENCE).where(own & (SEQUENCE.c.column == column)).values(last=last))
+        connection.execute(_MOVE, {"table": table, "of": column, "last": last})
