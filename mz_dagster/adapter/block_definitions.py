@@ -122,6 +122,10 @@ class BlockDefinitions:
             self.renamed[stands.table.id], self.named[key] = str(stands.table.name), stands.table.id
         return stands
 
+    def standing_for(self, table: GlobalId) -> tuple[GlobalId, StandIn] | None:
+        """Returns what stands in for a table, if something does."""
+        return next(((new, one) for new, one in self.stand_ins.items() if one.table.id == table), None)
+
     def has_made(self, id: GlobalId) -> bool:
         """Returns whether something was created by the block."""
         return id in self._made

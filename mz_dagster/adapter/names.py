@@ -21,7 +21,7 @@ from mz_dagster.adapter.inspection import Inspection
 from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.system_catalogs import Facts, made, refused
 from mz_dagster.adapter.table_constraints import has_unique_index
-from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, UnknownObject
+from mz_dagster.catalog import KEEPER, SCHEMA, NameTaken, NewObject, ObjectRow, Shapes, UnknownObject
 from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.resolver import Item, Resolver
 from mz_dagster.sql import Name
@@ -191,9 +191,15 @@ class Names:
         """The project, to be looked at."""
         return Inspection(self.engine)
 
-    def indexed(self, row: ObjectRow) -> GlobalId:
-        """Returns what an index is on."""
-        return self.inspection.indexed(row.id)
+    def indexed(self, row: ObjectRow) -> tuple[GlobalId, Shapes | None]:
+        """Returns what an index is on, and of which shapes the places of its key are, if not of that one's own."""
+        return self.in_place_of(self.inspection.indexed(row.id))
+
+    def in_place_of(self, id: GlobalId) -> tuple[GlobalId, Shapes | None]:
+        """Returns what stands in for a table in the block, and the shapes that this is to have; or the id, and None."""
+        block = self.block()
+        standing = None if block is None else block.standing_for(id)
+        return (id, None) if standing is None else (standing[0], standing[1].alteration.shapes)
 
     def definition_text(self, row: ObjectRow) -> str:
         """Returns the statement that would create an object anew."""

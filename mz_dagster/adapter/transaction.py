@@ -500,8 +500,10 @@ class Transaction:
         catalog, own = self.engine.catalog, self._numbers(old)
         numbers = catalog.continue_numbers(old, new, columns)
         if own is not None:
-            for column in numbers.keys() & columns.keys():
-                catalog.restart_numbers(new, columns[column], own.get(column))
+            generating = catalog.numbers(new)  # a column that was kept may generate nothing any more
+            for column in numbers:
+                if columns.get(column) in generating:
+                    catalog.restart_numbers(new, columns[column], own.get(column))
         return numbers
 
     def _numbers(self, table: GlobalId) -> dict[str, int | None] | None:

@@ -408,11 +408,12 @@ UNDER_OTHER_NAMES = (
 )
 
 
-#: What indexes there are is asked behind each block.
+#: What indexes there are is asked in blocks and behind them.
 _INDEXES = (
-    "SELECT relname, obj_description(c.oid, 'pg_class') FROM pg_class AS c JOIN pg_index ON indexrelid = c.oid "
-    "WHERE indrelid IN (SELECT oid FROM pg_class WHERE relname = 't')"
+    "SELECT relname, obj_description(c.oid, 'pg_class'), pg_get_indexdef(c.oid) FROM pg_class AS c JOIN pg_index "
+    "ON indexrelid = c.oid WHERE indrelid IN (SELECT oid FROM pg_class WHERE relname = 't')"
 )
+_READERS = "SELECT DISTINCT ev_class::regclass FROM pg_depend JOIN pg_rewrite AS r ON r.oid = objid WHERE refobjid = "
 
 WITH_INDEXES = (
     "CREATE TABLE t (a integer, b integer)",
@@ -440,6 +441,8 @@ WITH_INDEXES = (
     "ALTER INDEX t_bd RENAME TO t_db",
     "COMMENT ON INDEX t_db IS 'of both'",
     "ALTER TABLE t ADD COLUMN e integer DEFAULT 1",
+    _INDEXES,
+    _READERS + "'t'::regclass",
     "CREATE INDEX t_e ON t (e)",
     "CREATE INDEX t_be ON t (b, e)",
     "CREATE INDEX t_eb ON t (e, b)",
@@ -505,6 +508,12 @@ ANEW = (
     "COMMIT",
     "INSERT INTO t (a) VALUES (18)",
     "TABLE t",
+    "BEGIN",
+    "TRUNCATE t RESTART IDENTITY",
+    "INSERT INTO t (a) VALUES (19)",
+    "ALTER TABLE t ALTER COLUMN id DROP DEFAULT",
+    "COMMIT",
+    "INSERT INTO t (a) VALUES (20)",
 )
 
 
@@ -558,6 +567,7 @@ def test_views_are_what_they_were_computed_from_once_the_block_commits(viewed: t
     assert state_in(one, "ALTER TABLE t DROP COLUMN d CASCADE") == "25001"
     assert state_in(one, "INSERT INTO t (d) VALUES (3)") == "23503"
     one.execute("ALTER TABLE t RENAME TO v")
+    assert rows(one, "SHOW INDEXES FROM v") == [("t_a", "v", "d")]
     one.execute("COMMIT")
     before["v"] = before.pop("t")
     assert {row.name: row.id for row in catalog.objects() if row.name is not None} == before

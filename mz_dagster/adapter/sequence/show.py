@@ -11,7 +11,8 @@ from mz_dagster.adapter.names import Names
 from mz_dagster.adapter.result import Result
 from mz_dagster.adapter.sequence.context import Context
 from mz_dagster.adapter.table_constraints import constraints_of
-from mz_dagster.catalog import ObjectRow
+from mz_dagster.catalog import ObjectRow, Shapes
+from mz_dagster.formalism import GlobalId
 from mz_dagster.plan.relation import Constant, Filter
 from mz_dagster.scalars.scalar import Literal
 from mz_dagster.scalars.types import TEXT, Column, RelationType
@@ -77,8 +78,8 @@ def _listed(names: Names, statement: Show) -> list[Row]:
             return [(row.name, names.definition_text(row))]
         case "indexes":
             on = None if statement.name is None else names.object(statement.name).id
-            indexes = ((row, _indexed(names, row)) for row in names.objects("index"))
-            found = [_index(row, indexed) for row, indexed in indexes if on is None or on == indexed.id]
+            indexes = ((row, *names.indexed(row)) for row in names.objects("index"))
+            found = [_index(names, row, id, shapes) for row, id, shapes in indexes if on is None or on == id]
             tables = [one for one in names.objects("table") if on is None or on == one.id]
             return found + [
                 (key.name, one.name, ", ".join(key.columns))
@@ -101,18 +102,13 @@ def _name(statement: Show) -> Name:
     return statement.name
 
 
-def _indexed(names: Names, row: ObjectRow) -> ObjectRow:
-    """Returns what an index is on. Its dependencies do not tell: the collections that its plan reads are among them."""
-    on = names.engine.definitions.definition(row.id).on
-    assert on is not None, "every index is on something"
-    return names.as_named(names.engine.catalog.object(on.id))
-
-
-def _index(row: ObjectRow, on: ObjectRow) -> Row:
-    names = dict(enumerate(row.relation_type.names))
-    if on.shapes is not None:
-        names = dict(zip(on.shapes.places, on.relation_type.names, strict=True))
-    return (row.name, on.name, ", ".join(names[position] for position in row.options["key"]))
+def _index(names: Names, row: ObjectRow, id: GlobalId, shapes: Shapes | None) -> Row:
+    """Returns what is shown of an index on something, of whose shapes its key is."""
+    on = names.as_named(names.engine.catalog.object(id))
+    columns = dict(enumerate(row.relation_type.names))
+    if (shapes := shapes or on.shapes) is not None:
+        columns = dict(zip(shapes.places, on.relation_type.names, strict=True))
+    return (row.name, on.name, ", ".join(columns[place] for place in row.options["key"]))
 
 
 def _check(names: Names, one: CheckResult) -> Row:

@@ -10,7 +10,17 @@ from typing import Protocol
 from mz_dagster.adapter.activity import Activity
 from mz_dagster.adapter.kept_statements import KeptCursor, KeptStatement
 from mz_dagster.adapter.table_constraints import constraints_of, foreign_keys_of
-from mz_dagster.catalog import EVERYBODY, LETTERS, BatchStats, Catalog, CollectionRow, ObjectRow, RoleRow, stands_for
+from mz_dagster.catalog import (
+    EVERYBODY,
+    LETTERS,
+    BatchStats,
+    Catalog,
+    CollectionRow,
+    ObjectRow,
+    RoleRow,
+    Shapes,
+    stands_for,
+)
 from mz_dagster.errors import InternalError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.functions.catalog.catalog_functions import interval_modifier
@@ -231,15 +241,21 @@ class CatalogEntry:
         return self.id + place
 
     @cached_property
+    def _indexed(self) -> tuple[CatalogEntry, Shapes | None]:
+        id, shapes = self.facts.names.indexed(self.row)
+        on = self.facts.by_global_id[id]
+        return on, shapes or on.row.shapes
+
+    @property
     def indexed(self) -> CatalogEntry:
         """What an index is on."""
-        return self.facts.by_global_id[self.facts.names.indexed(self.row)]
+        return self._indexed[0]
 
     @cached_property
     def key(self) -> tuple[int, ...]:
         """The numbers of the columns of an index."""
-        on = self.indexed.row
-        places = range(len(on.columns)) if on.shapes is None else on.shapes.places
+        on, shapes = self._indexed
+        places = range(len(on.row.columns)) if shapes is None else shapes.places
         return tuple(places.index(one) + 1 for one in self.row.options["key"] if one in places)
 
     @cached_property
@@ -402,8 +418,12 @@ class SessionNames(Protocol):
         """Returns whether one is the session's own."""
         ...
 
-    def indexed(self, row: ObjectRow) -> GlobalId:
-        """Returns what an index is on."""
+    def indexed(self, row: ObjectRow) -> tuple[GlobalId, Shapes | None]:
+        """Returns what an index is on, and of which shapes the places of its key are, if not of that one's own."""
+        ...
+
+    def in_place_of(self, id: GlobalId) -> tuple[GlobalId, Shapes | None]:
+        """Returns what stands in for a table in the block, and the shapes that this is to have; or the id, and None."""
         ...
 
     def definition_text(self, row: ObjectRow) -> str:

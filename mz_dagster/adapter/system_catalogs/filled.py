@@ -336,7 +336,7 @@ def _dependencies(facts: Facts) -> Iterator[Cells]:
     for one in facts.relations:
         if one.kind in "vm":
             yield _depends(REWRITE_ID, one.id, CLASS_ID, one.id, 0, "i")
-            for id in sorted(set(one.row.dependencies.values())):
+            for id in sorted({facts.names.in_place_of(id)[0] for id in one.row.dependencies.values()}):
                 if id in facts.by_global_id:
                     yield _depends(REWRITE_ID, one.id, CLASS_ID, facts.by_global_id[id].id, 0, "n")
         for key in one.keys:
