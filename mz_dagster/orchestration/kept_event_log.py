@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import dagster as dg
+from alembic.script import ScriptDirectory
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
@@ -36,6 +37,9 @@ _INDEX = "index"
 _PARTS, _MEMORY = ("history", "schedules"), Path("/dev/shm")
 #: Of how many runs, the newest, the databases are kept open, beside that one and the one of what no run tells.
 _RUNS = 2
+#: The scripts of migrations by their folder, and what the thread holds that has Dagster use them.
+_migrations: dict[str | None, Any] = {}
+_patching = threading.RLock()
 
 
 def told_together(instance: dg.DagsterInstance) -> AbstractContextManager[None]:
@@ -51,9 +55,10 @@ def instance_keeping(home: Path) -> dg.DagsterInstance:
     """Opens the instance of a folder; if its storage is Dagster's own on SQLite, by what this module makes of it."""
     ref = InstanceRef.from_dir(str(home))
     kept = keeping(ref)
-    if kept is not ref and kept.storage_data is not None:
-        _make_databases(Path(kept.storage_data.config_dict["base_dir"]))
-    return dg.DagsterInstance.from_ref(kept)
+    with _migrations_read_once():
+        if kept is not ref and kept.storage_data is not None:
+            _make_databases(Path(kept.storage_data.config_dict["base_dir"]))
+        return dg.DagsterInstance.from_ref(kept)
 
 
 def keeping(ref: InstanceRef) -> InstanceRef:
@@ -62,6 +67,30 @@ def keeping(ref: InstanceRef) -> InstanceRef:
     if data is None or data.class_name != DagsterSqliteStorage.__name__:
         return ref
     return ref._replace(storage_data=ConfigurableClassData(__name__, KeptSqliteStorage.__name__, data.config_yaml))
+
+
+@contextmanager
+def _migrations_read_once() -> Iterator[None]:
+    """Has Dagster keep, for the length of a block, the scripts of its migrations that a process has read.
+
+    It asks for the newest one's number twelve times to make and open an instance, and once for the database of each
+    run, and reads all hundred of them each time.
+    """
+    scripts: Any = ScriptDirectory
+    with _patching:
+        before, read = vars(scripts)["from_config"], scripts.from_config
+
+        def kept(config: Any) -> Any:
+            place = config.get_main_option("script_location")
+            if place not in _migrations:
+                _migrations[place] = read(config)
+            return _migrations[place]
+
+        scripts.from_config = kept
+        try:
+            yield
+        finally:
+            scripts.from_config = before
 
 
 def _make_databases(base: Path) -> None:
@@ -164,6 +193,10 @@ class KeptEventLog(SqliteEventLogStorage):
         kept = self._kept.pop(shard, None)
         if kept is not None:
             kept.connection.close()
+
+    def _initdb(self, engine: Any, for_index_shard: bool = False) -> None:
+        with _migrations_read_once():
+            super()._initdb(engine, for_index_shard)
 
     def dispose(self) -> None:
         """Lets go of the databases."""

@@ -72,7 +72,7 @@ DOORS = {
     "pyiceberg": ("mz_dagster/storage/source/iceberg",),
     "pyroaring": ("mz_dagster/storage/source/iceberg",),
     "requests": ("mz_dagster/storage/source/iceberg",),
-    "alembic": ("mz_dagster/catalog",),
+    "alembic": ("mz_dagster/catalog", "mz_dagster/orchestration/kept_event_log.py"),
     "time": ("mz_dagster/clock.py",),
 }
 

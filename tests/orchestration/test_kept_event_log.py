@@ -8,10 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
+from alembic.script import ScriptDirectory
 
+from mz_dagster.orchestration import kept_event_log
 from mz_dagster.orchestration.kept_event_log import KeptEventLog, instance_keeping, told_together
 
 KEYS = [dg.AssetKey(name) for name in ("a", "b")]
@@ -135,6 +138,30 @@ def test_a_run_is_recorded_as_by_dagster_and_few_databases_stay_open(home: Path,
             assert [one.dagster_event_type for one in reader.all_logs(run)] == [
                 one.dagster_event_type for one in kept.all_logs(run)
             ]
+
+
+def test_migrations_are_read_once_for_all_databases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dg.job
+    def job() -> None:
+        pass
+
+    read, places = ScriptDirectory.from_config, list[str]()
+
+    def counted(config: Any) -> Any:
+        places.append(config.get_main_option("script_location"))
+        return read(config)
+
+    monkeypatch.setattr(ScriptDirectory, "from_config", counted)
+    monkeypatch.setattr(kept_event_log, "_migrations", {})
+    for _ in range(2):
+        with instance_keeping(tmp_path) as instance:
+            tell(instance)
+            job.execute_in_process(instance=instance)
+    assert len(places) == 1
+    assert vars(ScriptDirectory)["from_config"] is counted
+    with dg.DagsterInstance.from_config(str(tmp_path)) as reader:
+        assert tables(tmp_path / "history" / "runs.db")[1] == tables(tmp_path / "history" / "runs" / "index.db")[1]
+        assert len(reader.get_runs()) == 2
 
 
 def test_an_instance_that_is_deleted_while_it_is_open_is_missed_and_not_written_into_nothing(
