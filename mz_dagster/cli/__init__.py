@@ -33,6 +33,7 @@ from mz_dagster.cli.state import MANY_VIEWS, ROWS_SHOWN, has_many_views, print_c
 from mz_dagster.cli.statements import Progress, execute
 from mz_dagster.cli.tables import print_table
 from mz_dagster.errors import Error, InternalError, OperationalError, ProgrammingError
+from mz_dagster.garbage import loading_modules
 from mz_dagster.process_exit import exit_process
 from mz_dagster.progress import Bars, Lines, Reporter, reported_to
 from mz_dagster.version import __version__
@@ -43,15 +44,13 @@ if TYPE_CHECKING:
     from mz_dagster.orchestration.drive import RunDone
     from mz_dagster.storage.spark import ServerInfo
 
-#: After how many new objects, and young collections, Python looks for cycles: first, and from then on. To load the
-#: modules makes a million objects that stay, and to look through them as often as by default takes a sixth of the time
-#: of a short command.
-_FIRST_COLLECTED_AFTER, _COLLECTED_AFTER = (1_000_000, 20, 20), (50_000, 20, 20)
+#: After how many new objects, and young collections, Python looks for cycles: what a short command makes stays.
+_COLLECTED_AFTER = (50_000, 20, 20)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
-    _collect_seldom()
+    gc.set_threshold(*_COLLECTED_AFTER)
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)  # a process that ends needs no look for cycles: half a second after a run
     parser = _parser()
@@ -84,17 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted; what was acknowledged is durable", file=sys.stderr)
         return exit_process(128 + signal.SIGINT)
-
-
-def _collect_seldom() -> None:
-    """Has Python look for cycles for the first time once the modules are loaded, and not often from then on."""
-
-    def as_ever(phase: str, info: dict[str, int]) -> None:
-        gc.set_threshold(*_COLLECTED_AFTER)
-        gc.callbacks.remove(as_ever)
-
-    gc.set_threshold(*_FIRST_COLLECTED_AFTER)
-    gc.callbacks.append(as_ever)
 
 
 def _reporter() -> Reporter:
@@ -311,7 +299,8 @@ def _seconds(text: str) -> float:
 
 
 def _project(options: argparse.Namespace) -> Project:
-    from mz_dagster.adapter import Project
+    with loading_modules():
+        from mz_dagster.adapter import Project
 
     return Project.load(options.project) if options.project is not None else Project.find(Path.cwd())
 
@@ -349,8 +338,9 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Engine
-    from mz_dagster.orchestration.drive import RunFailed, drive, instance_of, load_definitions
+    with loading_modules():
+        from mz_dagster.adapter import Engine
+        from mz_dagster.orchestration.drive import RunFailed, drive, instance_of, load_definitions
 
     project = _project(options)
     print(f"project {project.name} in {project.root}", flush=True)
@@ -450,7 +440,8 @@ def _dev(options: argparse.Namespace) -> int:
 
 
 def _sql(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Engine, Isolation, Project, Session
+    with loading_modules():
+        from mz_dagster.adapter import Engine, Isolation, Project, Session
     from mz_dagster.cli.output import Output, OutputFormat
     from mz_dagster.cli.scripts import commands_of, execute_file, execute_text
 
@@ -476,7 +467,8 @@ def _serve(options: argparse.Namespace) -> int:
     # Arrow's own pools keep most of a megabyte for each thread that has ever read a row; who takes long has a thread.
     # It looks once, when it is loaded.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    from mz_dagster.adapter import Engine, Project
+    with loading_modules():
+        from mz_dagster.adapter import Engine, Project
 
     try:
         from mz_dagster.wire import Credentials, Server

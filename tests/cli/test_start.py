@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mz_dagster import garbage
 
 ROOT = Path(__file__).resolve().parents[2]
 #: What takes long to load, and a session in this process needs none of.
@@ -77,3 +80,24 @@ SCRIPTS = {
 def test_a_process_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
     scripts = [(script, HEAVY if opens else HEAVY + OF_SETTINGS) for script, opens in SCRIPTS.values()]
     assert dict(zip(SCRIPTS, loaded(tmp_path, *scripts), strict=True)) == dict.fromkeys(SCRIPTS, "[]")
+
+
+@pytest.mark.parametrize(("least", "stays"), [(0, True), (1, False)])
+def test_what_modules_make_is_never_looked_through(least: int, stays: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "_MANY_MODULES", least)
+    looks = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        looks.append(gc.get_freeze_count())
+
+    before = gc.get_freeze_count()
+    gc.callbacks.append(look)
+    try:
+        with garbage.loading_modules():
+            made: list[list[None]] = [[] for _ in range(200_000)]
+        assert made
+        assert (gc.get_freeze_count() >= before + len(made)) is stays
+        if stays:  # before Python looks for the first time
+            assert all(count >= before + len(made) for count in looks)
+    finally:
+        gc.callbacks.remove(look)
