@@ -68,7 +68,14 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--sf", type=float, help="TPC-H's scale factor")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds that are counted (%(default)s)")
-    parser.add_argument("--views", nargs="*", default=(), metavar="q1", help="which views some_views measures (all)")
+    parser.add_argument(
+        "--views",
+        nargs="*",
+        default=(),
+        choices=[f"q{number}" for number in range(1, 23)],
+        metavar="q1",
+        help="which views some_views measures (all)",
+    )
     parser.add_argument("--full", action="store_true", help="the long ones")
     parser.add_argument("--rebuild", action="store_true", help="make the kept projects anew")
     parser.add_argument("--folder", type=Path, default=REPOSITORY / ".make" / "bench", help="where to keep data")

@@ -20,14 +20,14 @@ def run(bench: Bench) -> None:
     totals: dict[str, list[float]] = {view: [] for view in VIEWS}
     states: dict[str, list[float]] = {view: [] for view in VIEWS}
     for number in range(1 + bench.full_repetitions):
-        with opened(bench, hydrated=False) as project:
+        with opened(bench, views=()) as project:
             for view in VIEWS:
                 seconds, state = _hydrate(project, view)
                 if number:
                     totals[view].append(seconds)
                     states[view].append(state)
         say(f"  hydration, {round_name(number, 1)}: done")
-    with opened(bench, hydrated=False) as project:
+    with opened(bench, views=()) as project:
         full = Plain(bench, project).refreshes(bench.full_repetitions)
     whole = total(full)
     ratio = Ratio(together, whole)
@@ -49,7 +49,7 @@ def run(bench: Bench) -> None:
 
 def _hydrate_all(bench: Bench) -> float:
     """Defines all views and hydrates them in one step; returns how long that took, in seconds."""
-    with opened(bench, hydrated=False) as project:
+    with opened(bench, views=()) as project:
         define(project.engine.project.root, VIEWS)
         project.engine.apply()
         tick = project.engine.catalog.last_tick(TIMELINE)

@@ -11,7 +11,7 @@ from bench.tpch.steps import alone
 def run(bench: Bench) -> None:
     """Measures the views that the run names, checks them against their queries, prints and records."""
     views = [view for view in VIEWS if short(view) in bench.views or not bench.views]
-    with opened(bench) as project:
+    with opened(bench, views=views) as project:
         single = alone(project, lambda: project.place("random"), bench.repetitions, warmups=bench.warmups, views=views)
         plain = Plain(bench, project)
         full = plain.refreshes(bench.full_repetitions, views)

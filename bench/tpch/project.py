@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -108,18 +108,18 @@ def data_of(bench: Bench) -> Data:
 
 
 @contextmanager
-def opened(bench: Bench, *, hydrated: bool = True, orders_per_round: int | None = None) -> Iterator[TpchProject]:
-    """Opens a copy of the project: loaded, and with its views hydrated or not defined yet.
+def opened(bench: Bench, *, views: Sequence[str] = VIEWS, orders_per_round: int | None = None) -> Iterator[TpchProject]:
+    """Opens a copy of the project: loaded, and with views hydrated.
 
     Args:
         bench: The run.
-        hydrated: Whether it has its views.
+        views: Those that it has at least.
         orders_per_round: How many orders a round inserts, and deletes, at most; by default one in a thousand.
     """
     data = replace(data_of(bench), orders_per_round=orders_per_round)
     with _lock(bench):
         loaded = _loaded(bench, data)
-        kept = _hydrated(bench, loaded) if hydrated else loaded
+        kept = _hydrated(bench, loaded, views) if views else loaded
         root = bench.new_path("project")
         _copy(kept, root)
     try:
@@ -184,20 +184,22 @@ def rows_after(
     return frame, count
 
 
-def _hydrated(bench: Bench, loaded: Path) -> Path:
-    root = kept_folder(bench) / "hydrated"
-    if _is_usable(bench, root):
-        return root
+def _hydrated(bench: Bench, loaded: Path, views: Sequence[str]) -> Path:
+    whole = kept_folder(bench) / "hydrated"
+    root = whole if set(views) == {*VIEWS} else whole.with_name("-".join(("hydrated", *map(short, views))))
+    for usable in (whole, root):
+        if _is_usable(bench, usable):
+            return usable
     draft = _draft(root)
     _copy(loaded, draft)
-    define(draft, VIEWS)
+    define(draft, views)
     with Engine(Project.load(draft), spark=bench.spark) as engine:
         engine.apply()
         tick = engine.catalog.last_tick(TIMELINE)
         assert tick is not None, "a loaded project has a tick"
         seconds, report = timed(engine.step, TIMELINE, tick, progress=_say_busy)
     check(report)
-    say(f"{told(report)}\nhydrated 22 views at scale {bench.scale:g} in {seconds:.0f} s")
+    say(f"{told(report)}\nhydrated {len(views)} views at scale {bench.scale:g} in {seconds:.0f} s")
     return _finished(draft, root)
 
 
