@@ -161,6 +161,7 @@ OTHERS: Mapping[str, tuple[str, ...]] = {
     ),
     "what is sealed alone or together, whoever computes": ("adapter/dml.py:_FEW",),
     "how memory is shared by processes, and had from the system": (
+        "garbage.py:_MANY_MODULES",
         "adapter/project.py:_LEAST_SHARED",
         "allocators.py:_HAD_BY_ITSELF",
         "allocators.py:_KEPT_AT_THE_END",
