@@ -176,7 +176,8 @@ class Names:
     def facts(self, settings: Mapping[str, str], user: str) -> Facts:
         """Returns what the system catalogs say now."""
         block, roles = self.block(), self.engine.catalog.roles()
-        key = self.engine.catalog.state(), dict(settings), user, dict(self._own), block and block.saved(), roles
+        defined = None if block is None else block.saved()
+        key = self.engine.catalog.state(), dict(settings), user, dict(self._own), defined, roles
         known = self._facts
         if known is None or known[0] != key:
             catalog, database = self.engine.catalog, self.engine.project.name
