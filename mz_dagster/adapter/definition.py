@@ -14,7 +14,7 @@ from typing import TypeVar, cast
 
 from mz_dagster.adapter import introspection
 from mz_dagster.adapter.file_ids import file_id
-from mz_dagster.catalog import ObjectRow
+from mz_dagster.catalog import ObjectRow, free_name
 from mz_dagster.errors import NotSupportedError
 from mz_dagster.formalism import GlobalId
 from mz_dagster.garbage import without_collections
@@ -570,7 +570,7 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
             position=statement.on.offset + 1,
         )
     key = _index_key(statement, on)
-    indexes = on.collection_type
+    indexes = _with_distinct_names(on)
     plan: MaintainedPlan | None = None
     if on.expansion is not None:
         relation = with_position(on.expansion, statement.on.offset + 1)
@@ -588,6 +588,16 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
         on=on,
         key=key,
     )
+
+
+def _with_distinct_names(on: Item) -> RelationType:
+    """Returns the columns of a collection; one that was dropped keeps its name if none is called so by now."""
+    columns = list(on.collection_type.columns)
+    for place, column in enumerate(columns):
+        others = [*columns[:place], *columns[place + 1 :]]
+        if on.stored is not None and place not in on.places and any(one.name == column.name for one in others):
+            columns[place] = replace(column, name=free_name(column.name, others))
+    return replace(on.collection_type, columns=tuple(columns))
 
 
 def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:

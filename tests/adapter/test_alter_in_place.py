@@ -160,6 +160,18 @@ def test_cascade_drops_what_reads_the_column_and_an_index_goes_with_it(read: Con
     assert rows(read, "SELECT * FROM few") == [(1,), (2,), (3,)]
 
 
+def test_a_column_that_is_called_as_a_dropped_one_was_is_indexed(read: Connection) -> None:
+    read.execute("ALTER TABLE t DROP COLUMN b CASCADE")
+    read.execute("ALTER TABLE t ADD COLUMN b integer DEFAULT 5")
+    read.execute("CREATE INDEX of_b ON t (b, a)")
+    read.execute("INSERT INTO t VALUES (3, 30, 6)")
+    assert rows(read, "SHOW INDEXES ON t") == [("i", "t", "a"), ("of_b", "t", "b, a")]
+    assert rows(read, "SELECT * FROM t WHERE b = 5 AND a = 2") == [(2, 20, 5)]
+    of_b = next(one for one in read.engine.catalog.objects("index") if one.name == "of_b")
+    read.engine.reach("default", read.engine.catalog.read_ts("default"), frozenset({of_b.id}), deadline_s=60)
+    assert read.engine.catalog.live_batch_counts()[of_b.id][1].rows == 3
+
+
 def test_rows_that_differ_in_a_dropped_column_alone_are_as_many_as_they_were(read: Connection) -> None:
     read.execute("DROP MATERIALIZED VIEW w")
     read.execute("DROP VIEW v")
