@@ -315,6 +315,11 @@ class Peeks:
                 return
             engine.clock.sleep(min(_LOOK_MS, left) / 1000)
 
+    @property
+    def written(self) -> frozenset[GlobalId]:
+        """The tables that the transaction block has written."""
+        return frozenset() if self.transaction is None else self.transaction.written
+
     def planned(self, relation: Relation) -> Relation:
         """Returns the optimized plan of a bound query, with the catalog's own relations as they are now."""
         read = {get.id: own for get in gets_of(relation) if (own := introspection.by_id(get.id)) is not None}
@@ -333,7 +338,7 @@ class Peeks:
 
         One that the block has altered is read as what stands in for it.
         """
-        written = frozenset[GlobalId]() if self.transaction is None else self.transaction.written
+        written = self.written
         if self.transaction is None or not written:
             return relation
         definitions = self.engine.definitions

@@ -42,10 +42,12 @@ class QueryIndexes:
     Attributes:
         engine: The project.
         time: When the query reads; None for now.
+        written: What the transaction block that it is in has written, whose own rows are in no copy.
     """
 
     engine: Engine
     time: int | None = None
+    written: frozenset[GlobalId] = frozenset()
 
     def of_view(self, view: GlobalId) -> ObjectRow | None:
         """Returns the index that holds the rows of a plain view, if one does."""
@@ -85,7 +87,7 @@ class QueryIndexes:
 
     def _copy(self, get: Get, predicates: Sequence[Scalar], indexes: Sequence[ObjectRow]) -> ObjectRow | None:
         """Returns the copy by whose key a collection is asked for rows, if the collection is large and not by it."""
-        copies = [*self._readable(get.id, indexes)]
+        copies = [] if get.id in self.written else [*self._readable(get.id, indexes)]
         row = self.engine.catalog.collection(get.id) if copies else None
         if row is None or row.version or (asked := Lookup.of(predicates, row.columns)) is None:
             return None

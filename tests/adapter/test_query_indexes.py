@@ -193,6 +193,10 @@ def test_a_large_collection_is_asked_by_the_index_of_its_key(
     read.clear()
     assert rows(connection, query) == expected != Counter()
     assert read == {"large" if answers == "t" else f"large_{answers}"}
+    connection.execute("BEGIN")
+    connection.execute("DELETE FROM large")
+    assert not rows(connection, query), "a block reads what it has written"
+    connection.execute("ROLLBACK")
 
 
 def arrangements(connection: Connection) -> list[str]:

@@ -89,7 +89,8 @@ class _Explaining:
         """Returns the optimized query that is to be explained, and how it is, or would be, maintained."""
         definitions, target = self.engine.definitions, statement.target
         if isinstance(target, SqlText):
-            indexes = QueryIndexes(self.engine, self.reads.peeks.asked_time(None))
+            peeks = self.reads.peeks
+            indexes = QueryIndexes(self.engine, peeks.asked_time(None), peeks.written)
             names = indexes.named(self.reads.names)
             bound = bind_query(target, names, params=parameters, circumstances=self.reads.circumstances())
             relation = indexes.by_key(optimize(bound.relation))

@@ -145,7 +145,7 @@ class Reads:
         self, peeks: Peeks, query: SqlText, parameters: Sequence[object], as_of: AsOfTime | None
     ) -> PlannedQuery:
         """Binds and plans a query."""
-        indexes = QueryIndexes(peeks.engine, peeks.asked_time(as_of))
+        indexes = QueryIndexes(peeks.engine, peeks.asked_time(as_of), peeks.written)
         bound = bind_query(query, indexes.named(self.names), params=parameters, circumstances=self.circumstances())
         relation = indexes.by_key(peeks.planned(bound.relation))
         if peeks.report is not None:
