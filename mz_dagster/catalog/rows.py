@@ -24,20 +24,9 @@ WriterId = NewType("WriterId", int)
 """Names a process's lease to write batches."""
 
 KINDS = (
-    "source",
-    "table",
-    "view",
-    "materialized view",
-    "index",
-    "arrangement",
-    "collection",
-    "schema",
-    "type",
-    "sink",
-    "check",
-    "secret",
-    "connection",
-)
+    "source", "table", "view", "materialized view", "index", "arrangement", "collection", "schema", "type", "sink",
+    "check", "secret", "connection",
+)  # fmt: skip
 """What an object can be; a `collection` has no SQL: it is written through capabilities, and by nothing else."""
 
 KEEPER = "keeper"
@@ -333,6 +322,11 @@ class ObjectRow:
     def version(self) -> int:
         """How often a table or source was altered in place."""
         return 0 if self.shapes is None else self.shapes.version
+
+    @property
+    def places(self) -> Sequence[int]:
+        """The places of its columns among those that are stored of it, by which an index on it says its key."""
+        return range(len(self.columns)) if self.shapes is None else self.shapes.places
 
     @property
     def values(self) -> int:

@@ -531,6 +531,22 @@ def test_a_table_is_altered_under_its_views_as_in_postgres(
     compare(sparkless, theirs, statements)
 
 
+def test_an_index_is_over_its_columns_still_when_a_table_that_was_altered_is_altered_in_a_block(
+    two: tuple[Connection, Connection],
+) -> None:
+    one, other = two
+    for sql in (
+        "CREATE TABLE t (a integer, b integer, c integer)",
+        "CREATE INDEX t_bc ON t (b, c)",
+        "ALTER TABLE t DROP COLUMN a",
+        "BEGIN",
+        "ALTER TABLE t ADD COLUMN d integer",
+        "COMMIT",
+    ):
+        one.execute(sql)
+    assert rows(other, "SHOW INDEXES") == [("t_bc", "t", "b, c")]
+
+
 @pytest.fixture
 def viewed(two: tuple[Connection, Connection]) -> tuple[Connection, Connection]:
     """Two sessions, and in the first a block that has altered a table from which views are computed."""

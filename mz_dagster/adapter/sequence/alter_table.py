@@ -318,6 +318,8 @@ class _Alteration:
         names, engine, row, defined = self.names, self.names.engine, self.row, block.defined
         found: dict[GlobalId, list[str]] = {}
         going: dict[GlobalId, str | None] = {}
+        places = dict(zip(row.relation_type.names, row.places, strict=True))
+        kept = {places[old]: new for old, new in self.altered.renamed.items()}
         for reader in readers_of(engine, row.id):
             going[reader.id], one = reader.name, names.as_named(reader)
             is_gone = defined.is_gone(one.id)
@@ -330,11 +332,11 @@ class _Alteration:
                 )
             if one.kind != "index" or is_gone or one.name is None:
                 continue
-            key = [row.relation_type.names[place] for place in engine.definitions.definition_of(one).key]
+            key = engine.definitions.definition_of(one).key
             found[one.id] = []
-            if all(column in self.altered.renamed for column in key):
+            if all(place in kept for place in key):
                 name = quoted(last_of(one.schema, one.name))
-                columns = ", ".join(quoted(self.altered.renamed[column]) for column in key)
+                columns = ", ".join(quoted(kept[place]) for place in key)
                 found[one.id].append(f"CREATE INDEX {name} ON {written(row.schema, str(row.name))} ({columns})")
                 if said := one.comments.get(""):
                     found[one.id].append(f"COMMENT ON INDEX {written(one.schema, one.name)} IS {label_text(said)}")
@@ -433,7 +435,6 @@ class _Alteration:
         if not self._reads_rows(reshaped):
             return lambda _: DecidedWrite((), takeover=alteration)
         plan = peeks.planned(engine.definitions.item(old.id, old.version).contents())
-        seen = old.shapes.places if old.shapes is not None else range(len(old.columns))
         enforcement = Enforcement.of(table, TargetFirst(self.names, table, engine), self.circumstances)
         identities = enforcement.constraints.identities
         places, given, generated = self._sources(table, identities)
@@ -444,7 +445,7 @@ class _Alteration:
             assert reads is not None, "the table is read"
             claimed: dict[str, int] = {}
             found = peeks.peek_at(plan, reads.time)
-            shown = [tuple(one[place] for place in seen) for one in found]
+            shown = [tuple(one[place] for place in old.places) for one in found]
             rows: list[Row] = [
                 tuple(given[i] if place is None else one[place] for i, place in enumerate(places)) for one in shown
             ]

@@ -105,9 +105,7 @@ def _name(statement: Show) -> Name:
 def _index(names: Names, row: ObjectRow, id: GlobalId, shapes: Shapes | None) -> Row:
     """Returns what is shown of an index on something, of whose shapes its key is."""
     on = names.as_named(names.engine.catalog.object(id))
-    columns = dict(enumerate(row.relation_type.names))
-    if (shapes := shapes or on.shapes) is not None:
-        columns = dict(zip(shapes.places, on.relation_type.names, strict=True))
+    columns = dict(zip(on.places if shapes is None else shapes.places, on.relation_type.names, strict=True))
     return (row.name, on.name, ", ".join(columns[place] for place in row.options["key"]))
 
 

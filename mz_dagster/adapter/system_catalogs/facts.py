@@ -243,8 +243,7 @@ class CatalogEntry:
     @cached_property
     def _indexed(self) -> tuple[CatalogEntry, Shapes | None]:
         id, shapes = self.facts.names.indexed(self.row)
-        on = self.facts.by_global_id[id]
-        return on, shapes or on.row.shapes
+        return self.facts.by_global_id[id], shapes
 
     @property
     def indexed(self) -> CatalogEntry:
@@ -255,7 +254,7 @@ class CatalogEntry:
     def key(self) -> tuple[int, ...]:
         """The numbers of the columns of an index."""
         on, shapes = self._indexed
-        places = range(len(on.row.columns)) if shapes is None else shapes.places
+        places = on.row.places if shapes is None else shapes.places
         return tuple(places.index(one) + 1 for one in self.row.options["key"] if one in places)
 
     @cached_property
