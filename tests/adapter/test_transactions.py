@@ -552,7 +552,7 @@ def stale_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def reads_expected_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "ReadSet", lambda time, ids: ReadSet(time + 1_000_000, ids))
+    monkeypatch.setattr(blocks, "ReadSet", lambda time, *others: ReadSet(time + 1_000_000, *others))
 
 
 @pytest.mark.parametrize(
