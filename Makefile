@@ -92,7 +92,7 @@ test: ## lint, then every test that is not deep
 	$(BIN)/python -m pytest -q -m "not deep" --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-fast: setup lint postgres .make/wire-clients ## lint, then the tests that start no Spark and are not long
-	$(BIN)/python -m pytest -q --fast --numprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -q --fast --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test-versions: .make/venv java postgres ## a few tests on the lowest versions, and on PYTHONS="python3.12 ...", by default all found
 	UV="$(BIN)/uv" sh setup/versions.sh "$(BIN)/python" $(PYTHONS)
