@@ -306,9 +306,10 @@ def _project(options: argparse.Namespace) -> Project:
 
 
 def _engine(options: argparse.Namespace) -> Engine:
+    project = _project(options)
     from mz_dagster.adapter import Engine
 
-    return Engine(_project(options))
+    return Engine(project)
 
 
 # ---- commands
@@ -424,8 +425,9 @@ def _apply_told(engine: Engine) -> None:
 
 
 def _dev(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Engine
-    from mz_dagster.orchestration.drive import dagster_home
+    with loading_modules():
+        from mz_dagster.adapter import Engine
+        from mz_dagster.orchestration.drive import dagster_home
 
     project = _project(options)
     with Engine(project) as engine:
@@ -500,7 +502,8 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _replica(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Engine
+    with loading_modules():
+        from mz_dagster.adapter import Engine
     from mz_dagster.adapter.replica import Replica
 
     project = _project(options)
@@ -560,7 +563,8 @@ def _compact(options: argparse.Namespace) -> int:
 
 
 def _explain(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Session
+    with loading_modules():
+        from mz_dagster.adapter import Session
 
     with _engine(options) as engine:
         for row in Session(engine).execute(f"EXPLAIN {options.target}").rows:
@@ -569,7 +573,8 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import preview_changes
+    with loading_modules():
+        from mz_dagster.adapter import preview_changes
 
     plan, cost = preview_changes(_project(options), drop=options.drop)
     print_changes(plan)
@@ -597,7 +602,8 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _apply(options: argparse.Namespace) -> int:
-    from mz_dagster.adapter import Action, NotAllApplied, apply_project
+    with loading_modules():
+        from mz_dagster.adapter import Action, NotAllApplied, apply_project
 
     with _engine(options) as engine:
         try:
