@@ -592,12 +592,15 @@ def _index(statement: CreateIndex, resolver: Resolver, name: str, indexed: bool)
 
 def _with_distinct_names(on: Item) -> RelationType:
     """Returns the columns of a collection; one that was dropped keeps its name if none is called so by now."""
-    columns = list(on.collection_type.columns)
-    for place, column in enumerate(columns):
-        others = [*columns[:place], *columns[place + 1 :]]
-        if on.stored is not None and place not in on.places and any(one.name == column.name for one in others):
-            columns[place] = replace(column, name=free_name(column.name, others))
-    return replace(on.collection_type, columns=tuple(columns))
+    if on.stored is None:
+        return on.collection_type
+    columns, shown = list(on.stored.columns), {*on.places}
+    for place in range(len(columns)):
+        if place not in shown:
+            name, others = columns[place].name, [*columns[:place], *columns[place + 1 :]]
+            if any(one.name == name for one in others):
+                columns[place] = replace(columns[place], name=free_name(name, others))
+    return replace(on.stored, columns=tuple(columns))
 
 
 def _sink(statement: CreateSink, resolver: Resolver, name: str) -> Definition:
