@@ -187,7 +187,7 @@ def rows_after(
 def _hydrated(bench: Bench, loaded: Path, views: Sequence[str]) -> Path:
     whole = kept_folder(bench) / "hydrated"
     root = whole if set(views) == {*VIEWS} else whole.with_name("-".join(("hydrated", *map(short, views))))
-    for usable in (whole, root):
+    for usable in dict.fromkeys((whole, root)):
         if _is_usable(bench, usable):
             return usable
     draft = _draft(root)
